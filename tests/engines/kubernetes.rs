@@ -9,7 +9,7 @@ mod service;
 use cluster::{Answer, PATIENCE, Recipe, Stop, assert_caught, check_unique, draw_above, ensure, typed, within};
 
 use crate::kubernetes::certificates::Secret;
-use crate::kubernetes::manifest::{List, list, parameters};
+use crate::kubernetes::manifest::{list, parameters};
 use crate::kubernetes::pods::{Pod, Shop};
 
 const PAGE: &str = "docs/kubernetes.md";
@@ -31,7 +31,7 @@ enum From {
 fn play(name: &str, from: From) -> Result<(), String> {
     let mut recipe = section("A CloudNativePG cluster");
     let manifest = recipe.block("yaml cluster");
-    assert_eq!(list(&manifest, List::SharedPreloadLibraries), ["snowflake_pg"]);
+    assert_eq!(list(&manifest, "shared_preload_libraries"), ["snowflake_pg"]);
     assert!(manifest.contains("\n  extensions:\n    - name: snowflake_pg\n"), "no database has the extension");
     let mut parameters = parameters(&manifest);
     if from == From::Manifest {
@@ -180,11 +180,11 @@ fn instances_with_a_worker_id_in_the_manifest_are_caught() {
 #[test]
 fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group_reads() {
     let mut recipe = section("One registry for several clusters");
-    let rules = list(&recipe.block("yaml fleet"), List::PgHba);
+    let rules = list(&recipe.block("yaml fleet"), "pg_hba");
     let client = recipe.block("yaml client");
     let (name, error) = ("pods_fleet", recipe.block("text password"));
     assert!(recipe.is_empty());
-    assert_eq!(list(&client, List::SharedPreloadLibraries), ["snowflake_pg"]);
+    assert_eq!(list(&client, "shared_preload_libraries"), ["snowflake_pg"]);
 
     let shop = Shop::new(name, &[]);
     let mut fleet = shop.pod(1);
@@ -226,7 +226,7 @@ fn a_witness_in_a_volume_in_memory_outlives_the_container() {
     let mut recipe = section("Keep the witness when a container is restarted");
     let manifest = recipe.block("yaml witness");
     assert!(recipe.is_empty());
-    let arguments = list(&manifest, List::Args);
+    let arguments = list(&manifest, "args");
     let mount = manifest.lines().find_map(|line| line.trim().strip_prefix("mountPath: ")).expect("a mount");
     assert!(manifest.contains("medium: Memory"));
 

@@ -49,7 +49,7 @@ pub use nemesis::Chance;
 pub use page::{
     CodeBlock, Section, block_with, blocks, code_blocks, compare, contributors_pages, page, sections, settings,
 };
-pub use patience::{PATIENCE, SOON, found_within, within};
+pub use patience::{PATIENCE, SOON, found_within, succeeds_within, within};
 pub use patroni::{Patroni, PatroniMember};
 pub use pgbouncer::PgBouncer;
 pub use proxy::Proxy;
@@ -58,7 +58,7 @@ pub use recipe::Recipe;
 pub use server::{Builder, Cluster, Stop};
 pub use service::{Service, loopback};
 pub use set_on_drop::SetOnDrop;
-pub use sparse::{SPARSE_LAYOUT, SPARSE_PER_SECOND, draw_above, last_to_draw};
+pub use sparse::{SPARSE_BELOW_TIME, SPARSE_LAYOUT, SPARSE_PER_SECOND, draw_above, draw_beside, last_to_draw};
 pub use thorough::{rounds, thorough};
 pub use tool::{Scratch, command, output, tool, typed};
 pub use versions::{

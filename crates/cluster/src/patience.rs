@@ -28,3 +28,13 @@ pub fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> O
         std::thread::sleep((begun.elapsed() / 10).clamp(PAUSES[0], PAUSES[1]));
     }
 }
+
+/// Repeats a check until it succeeds. Returns its last error if it does not succeed in time.
+pub fn succeeds_within(time: Duration, mut check: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    let mut result = Ok(());
+    within(time, || {
+        result = check();
+        result.is_ok()
+    });
+    result
+}

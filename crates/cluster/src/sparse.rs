@@ -11,7 +11,7 @@ pub const SPARSE_PER_SECOND: u32 = 16;
 pub const SPARSE_LAYOUT: &str = "31:28:4@1s";
 
 /// How many bits of the ID of a sparse server are below its time.
-const BELOW_TIME: u32 = 28 + 4;
+pub const SPARSE_BELOW_TIME: u32 = 28 + 4;
 
 /// The time of ID 0, which is the default of `snowflake_pg.epoch`, in milliseconds since 1970.
 const EPOCH_MS: i64 = 1_288_834_974_657;
@@ -34,7 +34,7 @@ impl Cluster {
         let latest = ids.iter().max().expect("IDs were drawn");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis();
         let now = i64::try_from(now).expect("the time fits");
-        let ahead = (EPOCH_MS + (latest >> BELOW_TIME) * 1_000 - now).div_euclid(1_000);
+        let ahead = (EPOCH_MS + (latest >> SPARSE_BELOW_TIME) * 1_000 - now).div_euclid(1_000);
         self.set_clock(&format!("{:+}", ahead - BEHIND));
     }
 }
@@ -45,6 +45,19 @@ pub fn draw_above(session: &mut Client, from: i64) -> Vec<i64> {
     let until = last_to_draw(session, from);
     while ids.last() <= Some(&until) {
         ids.extend(session.batch(SPARSE_PER_SECOND));
+    }
+    ids
+}
+
+/// Lets two sparse servers issue IDs for the same five seconds.
+pub fn draw_beside(one: &mut Client, other: &mut Client) -> Vec<i64> {
+    let mut ids = one.batch(SPARSE_PER_SECOND);
+    // The second server then is ahead of the clock, so that the first server issues for the same time.
+    ids.extend(draw_above(other, ids[ids.len() - 1]));
+    let second = |ids: &[i64]| ids[ids.len() - 1] >> SPARSE_BELOW_TIME;
+    let until = second(&ids);
+    while second(&ids) <= until {
+        ids.extend(one.batch(SPARSE_PER_SECOND));
     }
     ids
 }

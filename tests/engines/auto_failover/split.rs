@@ -1,6 +1,6 @@
 //! Two primaries: the secondary is promoted while nobody stops the former primary. Only the worker ID keeps their IDs apart.
 
-use cluster::{Answer, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique, ensure, within};
+use cluster::{Answer, SPARSE_BELOW_TIME, SPARSE_LAYOUT, assert_caught, check_unique, draw_beside, ensure, within};
 
 use crate::auto_failover::formation::{Formation, PATIENCE, section};
 use crate::auto_failover::story::{host_files, set_up};
@@ -16,32 +16,12 @@ enum WorkerSource {
     DataDirectory,
 }
 
-/// How many bits of an ID are below its time.
-const BELOW_TIME: u32 = 28 + 4;
-
 /// What was observed.
 struct SplitObserved {
     /// The worker IDs of both nodes, before and after each act.
     workers: Vec<[String; 2]>,
     /// The IDs of both nodes in each act.
     acts: Vec<Vec<i64>>,
-}
-
-/// Lets both nodes issue IDs for the same seconds.
-fn both_issue(formation: &Formation) -> Vec<i64> {
-    let [mut first, mut second] = [0, 1].map(|node| formation.session(node));
-    let mut ids = first.batch(SPARSE_PER_SECOND * 3);
-    let until = |session: &mut cluster::Client, last: i64| {
-        let mut drawn = session.batch(SPARSE_PER_SECOND);
-        while drawn[drawn.len() - 1] >> BELOW_TIME <= last >> BELOW_TIME {
-            drawn.extend(session.batch(SPARSE_PER_SECOND));
-        }
-        drawn
-    };
-    let others = until(&mut second, ids[ids.len() - 1]);
-    ids.extend(until(&mut first, others[others.len() - 1]));
-    ids.extend(others);
-    ids
 }
 
 /// Kills `pg_autoctl` on the primary, performs a failover, lets both primaries issue IDs, and brings the former primary back.
@@ -56,7 +36,8 @@ fn act(formation: &mut Formation, primary: usize, seen: &mut SplitObserved) {
         session.query("SELECT snowflake_nextval() WHERE NOT pg_is_in_recovery()", &[]).is_ok_and(|rows| rows.len() == 1)
     };
     assert!(within(PATIENCE, issues), "{:?}\n{}", formation.states(), formation.log(1 - primary));
-    seen.acts.push(both_issue(formation));
+    let [mut first, mut second] = [0, 1].map(|node| formation.session(node));
+    seen.acts.push(draw_beside(&mut first, &mut second));
     formation.run(primary, &run);
     formation.wait_for(if primary == 0 { ["secondary", "primary"] } else { ["primary", "secondary"] });
     seen.workers.push([0, 1].map(|node| formation.worker(node)));
@@ -105,7 +86,7 @@ fn play(test: &str, kept: WorkerSource) -> SplitObserved {
 fn check(test: &str, kept: WorkerSource) -> Result<(), String> {
     let seen = play(test, kept);
     let mut ids = seen.acts.concat();
-    let mut others: Vec<i64> = ids.iter().map(|id| id >> BELOW_TIME << 4 | id & 15).collect();
+    let mut others: Vec<i64> = ids.iter().map(|id| id >> SPARSE_BELOW_TIME << 4 | id & 15).collect();
     ensure!(check_unique(&mut others).is_err(), "the nodes issued at different times, which shows nothing");
     check_unique(&mut ids)?;
     let first = &seen.workers[0];

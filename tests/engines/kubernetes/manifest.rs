@@ -1,13 +1,5 @@
 //! The parts of a manifest that PostgreSQL reads. This is not a parser of YAML: it knows the forms that the page uses.
 
-/// A list of strings in a manifest.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum List {
-    SharedPreloadLibraries,
-    PgHba,
-    Args,
-}
-
 /// The lines below a key, up to the next line that is not indented further. `key` is the first of its name.
 fn below<'a>(manifest: &'a str, key: &str) -> Vec<&'a str> {
     let mut lines = manifest.lines().skip_while(|line| line.trim() != format!("{key}:"));
@@ -20,13 +12,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The elements of a list.
-pub fn list(manifest: &str, which: List) -> Vec<String> {
-    let key = match which {
-        List::SharedPreloadLibraries => "shared_preload_libraries",
-        List::PgHba => "pg_hba",
-        List::Args => "args",
-    };
+/// The elements of the list below a key.
+pub fn list(manifest: &str, key: &str) -> Vec<String> {
     let element = |line: &str| line.trim().strip_prefix("- ").expect("an element of the list").to_string();
     below(manifest, key).into_iter().map(element).collect()
 }

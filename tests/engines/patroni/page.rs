@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use cluster::{Answer, Host, Patroni, PatroniMember, Recipe, command, output, printed, typed, within};
+use cluster::{Answer, Host, Patroni, PatroniMember, Recipe, command, output, printed, succeeds_within, typed, within};
 use postgres::NoTls;
 
 pub const PAGE: &str = "docs/patroni.md";
@@ -34,12 +34,8 @@ pub fn psql(patroni: &Patroni, member: &PatroniMember, database: &str, text: &st
 
 /// Waits until a command prints what the page shows, except for times, addresses and paths.
 pub fn check(patroni: &Patroni, shown: &str, mut print: impl FnMut() -> Result<String, String>) {
-    let mut result = Ok(());
-    within(SOON, || {
-        result = print().and_then(|printed| compare(patroni, &printed, shown));
-        result.is_ok()
-    });
-    result.unwrap_or_else(|reason| panic!("{reason}\n{}", patroni.log()));
+    let check = || print().and_then(|printed| compare(patroni, &printed, shown));
+    succeeds_within(SOON, check).unwrap_or_else(|reason| panic!("{reason}\n{}", patroni.log()));
 }
 
 /// Compares texts except for times, addresses, the name of the machine, and the widths of columns.

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use cluster::PATIENCE;
-use cluster::{
-    Answer, Builder, Cluster, Host, Recipe, SPARSE_PER_SECOND, Scratch, draw_above, ensure, last_to_draw, typed, within,
-};
+use cluster::{Answer, Builder, Cluster, Host, Recipe, Scratch, draw_above, draw_beside, ensure, typed, within};
 
 pub const PAGE: &str = "docs/pgbackrest.md";
 
@@ -14,9 +12,6 @@ pub const PAGE: &str = "docs/pgbackrest.md";
 const DATA: &str = "/srv/pg/data";
 const REPOSITORY: &str = "/srv/pgbackrest";
 const TIME: &str = "2026-11-22 18:00:00+00";
-
-/// How many bits of the ID of a sparse server are below its time.
-const WORKER_AND_SEQUENCE: u32 = 28 + 4;
 
 /// Returns the section of the page with this heading.
 pub fn section(title: &str) -> Recipe {
@@ -211,18 +206,7 @@ pub fn wait_for_archive(server: &Cluster) -> Result<(), String> {
 
 /// Lets two servers issue IDs for the same five seconds.
 pub fn beside(one: &Cluster, other: &Cluster) -> Vec<i64> {
-    let (mut one, mut other) = (one.connect(), other.connect());
-    let mut ids = one.batch(SPARSE_PER_SECOND);
-    // The second server then is ahead of the clock, so that the first server issues for the same time.
-    let until = last_to_draw(&mut other, ids[ids.len() - 1]);
-    while ids[ids.len() - 1] <= until {
-        ids.extend(other.batch(SPARSE_PER_SECOND));
-    }
-    let until = ids[ids.len() - 1];
-    while ids[ids.len() - 1] >> WORKER_AND_SEQUENCE <= until >> WORKER_AND_SEQUENCE {
-        ids.extend(one.batch(SPARSE_PER_SECOND));
-    }
-    ids
+    draw_beside(&mut one.connect(), &mut other.connect())
 }
 
 /// Waits until the recovery of a server has ended.

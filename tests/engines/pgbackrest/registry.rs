@@ -1,6 +1,6 @@
 //! The registry is in a database that is restored to a time before it assigned a worker ID.
 
-use cluster::{Answer, Ask, Cluster, History, Load, Stop, assert_caught, ensure, within};
+use cluster::{Answer, Ask, Cluster, History, Stop, assert_caught, ensure, succeeds_within};
 
 use crate::pgbackrest::hosts::{
     BackupHosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
@@ -52,17 +52,9 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     if noticed {
         let (query, shown) = (recipe.block("sql registry"), recipe.block("text"));
         assert!(recipe.is_empty());
-        let mut result = Ok(());
-        within(PATIENCE, || {
-            result = psql(&registry, &query).and_then(|printed| compare(&printed, &shown));
-            result.is_ok()
-        });
-        result?;
+        succeeds_within(PATIENCE, || psql(&registry, &query).and_then(|printed| compare(&printed, &shown)))?;
     }
-    let loads = [&first, &second].map(|server| Load::start(server, 2, Ask::READING, ""));
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    let mut history = History::default();
-    loads.into_iter().for_each(|load| history.merge(load.finish()));
+    let history = History::together(&[&first, &second], Ask::READING, std::time::Duration::from_secs(2))?;
     history.check(100)?;
     // The restored registry knows no server, so it assigns from the slice of its timeline, the second one, which has four spare worker IDs.
     let slice = 896 + 2 * 4;

@@ -1,7 +1,9 @@
 //! The sections of docs/pglogical.md, the nodes on which their blocks are typed, and the rows that the nodes have.
 
 pub use cluster::PATIENCE;
-use cluster::{Answer, Ask, Builder, Client, Cluster, Host, Load, Recipe, Stop, compare, ensure, typed, within};
+use cluster::{
+    Answer, Ask, Builder, Client, Cluster, Host, Load, Recipe, Stop, compare, ensure, succeeds_within, typed, within,
+};
 
 pub const PAGE: &str = "docs/pglogical.md";
 
@@ -101,12 +103,8 @@ impl Nodes {
 
     /// Types a block into psql on a node until it prints what the page shows.
     pub fn check(&self, node: usize, text: &str, shown: &str) {
-        let mut result = Ok(());
-        within(PATIENCE, || {
-            result = compare(&self.psql(node, text), shown, str::to_string);
-            result.is_ok()
-        });
-        result.unwrap_or_else(|reason| panic!("{text}\n{reason}"));
+        let check = || compare(&self.psql(node, text), shown, str::to_string);
+        succeeds_within(PATIENCE, check).unwrap_or_else(|reason| panic!("{text}\n{reason}"));
     }
 
     /// Creates the table and the node as the page says, on the node with this number.

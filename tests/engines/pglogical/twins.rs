@@ -1,14 +1,11 @@
 //! Two nodes that have the same worker ID, with and without guards.
 
-use cluster::{Answer, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, ensure, within};
+use cluster::{Answer, SPARSE_BELOW_TIME, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, ensure, within};
 
 use crate::pglogical::nodes::{NodeRow, Nodes, PATIENCE, insert, section};
 
 /// The ways in which pglogical resolves conflicts without stopping.
 const RESOLUTIONS: [&str; 3] = ["apply_remote", "keep_local", "last_update_wins"];
-
-/// How many bits of an ID of the sparse layout are below its time.
-const BELOW_TIME: u32 = 32;
 
 /// Starts nodes with these worker IDs. A node issues the IDs of eight seconds at once, so that the IDs of nodes that insert rows one
 /// after the other are of the same seconds.
@@ -38,9 +35,9 @@ pub fn insert_together(nodes: &Nodes) -> Vec<Vec<NodeRow>> {
         rows.push(insert(client, node, SPARSE_PER_SECOND * 8));
     }
     // A node that begins earlier goes on until it has issued the IDs of the node that begins last.
-    let latest = rows.iter().flatten().map(|(id, _)| id >> BELOW_TIME).max();
+    let latest = rows.iter().flatten().map(|(id, _)| id >> SPARSE_BELOW_TIME).max();
     for (node, client) in clients.iter_mut().enumerate() {
-        while rows[node].iter().map(|(id, _)| id >> BELOW_TIME).max() < latest {
+        while rows[node].iter().map(|(id, _)| id >> SPARSE_BELOW_TIME).max() < latest {
             rows[node].extend(insert(client, node, SPARSE_PER_SECOND));
         }
     }
@@ -77,17 +74,12 @@ fn replicate(nodes: &mut Nodes, resolutions: &[&'static str], guarded: bool) -> 
     rows
 }
 
-/// Checks that all rows of both nodes arrive.
-fn check_all_arrive(test: &'static str, workers: [&str; 2], resolution: &'static str) -> Result<(), String> {
-    let mut nodes = start(test, &workers);
-    let mut rows = replicate(&mut nodes, &[resolution], false).remove(0).concat();
-    rows.sort();
-    nodes.check_rows(&rows)
-}
-
 #[test]
 fn rows_of_two_worker_ids_never_replace_each_other() {
-    check_all_arrive("two_workers", ["1", "2"], "apply_remote").unwrap();
+    let mut nodes = start("two_workers", &["1", "2"]);
+    let mut rows = replicate(&mut nodes, &["apply_remote"], false).remove(0).concat();
+    rows.sort();
+    nodes.check_rows(&rows).unwrap();
 }
 
 /// Checks that no row that a node has inserted is lost on this node.
@@ -115,24 +107,27 @@ fn check_own_rows_stay(test: &'static str, guarded: bool) -> Result<(), String> 
             missing += usize::from(nodes.check_node(node, &all).is_err());
         }
     }
+    check_shown(&nodes, guarded);
     ensure!(missing == 2 * RESOLUTIONS.len(), "rows with the same ID are on one node");
     ensure!(lost == 0, "committed rows are replaced in {lost} of {} databases", 2 * RESOLUTIONS.len());
-    if guarded {
-        check_shown(&nodes);
-    }
     Ok(())
 }
 
-/// Checks what the page shows of a refusal.
-fn check_shown(nodes: &Nodes) {
-    let mut shown = section("The guard");
-    shown.block("sql every");
-    nodes.check(0, &shown.block("sql db1"), &shown.block("text"));
+/// Checks what the page shows of a refusal, or of a row that is replaced.
+fn check_shown(nodes: &Nodes, guarded: bool) {
+    let title = if guarded { "The guard" } else { "What happens if two nodes have the same worker ID" };
+    let mut shown = section(title);
+    if guarded {
+        shown.block("sql every");
+        nodes.check(0, &shown.block("sql db1"), &shown.block("text"));
+    }
     let line = shown.block("text log");
     for server in &nodes.servers {
         assert!(server.log().contains(line.trim()), "{}", server.log());
     }
-    nodes.check(0, &shown.block("sql db1"), &shown.block("text"));
+    if guarded {
+        nodes.check(0, &shown.block("sql db1"), &shown.block("text"));
+    }
     assert!(shown.is_empty());
 }
 
@@ -146,19 +141,4 @@ fn without_guards_two_nodes_with_one_worker_id_lose_rows_is_caught() {
     // Both nodes lose rows with `apply_remote`, and the node that commits first with `last_update_wins`. With `keep_local`, each node
     // keeps its own rows and ignores those of the other node.
     assert_caught(check_own_rows_stay("unguarded", false), "committed rows are replaced in 3 of 6 databases");
-}
-
-#[test]
-fn one_worker_id_for_two_nodes_is_caught() {
-    let mut happens = section("What happens if two nodes have the same worker ID");
-    let mut nodes = start("one_worker", &["1", "1"]);
-    let rows = replicate(&mut nodes, &["apply_remote"], false).remove(0);
-    let mut all = rows.concat();
-    all.sort();
-    assert_caught(nodes.check_rows(&all), "committed rows are not on db1");
-    let line = happens.block("text log");
-    for server in &nodes.servers {
-        assert!(server.log().contains(line.trim()), "{}", server.log());
-    }
-    assert!(happens.is_empty());
 }

@@ -1,8 +1,8 @@
 //! HAProxy in front of a Patroni cluster, while another member becomes the leader.
 
 use cluster::{
-    Answer, Ask, Client, HaProxy, Host, Load, PATIENCE, Patroni, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught,
-    check_unique, ensure, output, within,
+    Answer, Ask, Client, HaProxy, Host, Load, PATIENCE, Patroni, SPARSE_LAYOUT, assert_caught, check_unique,
+    draw_beside, ensure, output, within,
 };
 use postgres::NoTls;
 
@@ -86,21 +86,12 @@ fn check_former_primary(name: &str, mut patroni: Patroni) -> Result<(), String> 
     patroni.members[leader].kill_patroni();
     let next = patroni.leader_after(leader);
     let mut new = haproxy.connect(&patroni, next);
-    let (mut of_old, mut of_new) = (old.batch(1), new.batch(1));
-    // The IDs of both are without gaps, so that the same worker ID shows as soon as both have issued IDs of the same seconds.
-    let second = |id: Option<&i64>| id.expect("an ID was drawn") >> 32;
-    let overlap = within(PATIENCE, || {
-        of_old.extend(old.batch(SPARSE_PER_SECOND));
-        of_new.extend(new.batch(SPARSE_PER_SECOND));
-        second(of_old.last()).min(second(of_new.last())) > second(of_old.first()).max(second(of_new.first())) + 2
-    });
-    assert!(overlap, "the servers issued at different times, which shows nothing");
+    let mut ids = draw_beside(&mut old, &mut new);
     let address = "SELECT host(inet_server_addr())";
     let addresses: [String; 2] = [old.one(address), new.one(address)];
     assert_eq!(addresses, [leader, next].map(|member| patroni.members[member].address.clone()));
-    let ids = [of_old, of_new].concat();
     ensure!(ids.len() > 60, "only {} IDs", ids.len());
-    check_unique(&mut ids.clone())
+    check_unique(&mut ids)
 }
 
 #[test]
@@ -110,17 +101,6 @@ fn a_former_primary_with_connected_clients_repeats_nothing() {
 
 #[test]
 fn a_former_primary_with_the_common_worker_id_is_caught() {
-    let registry = "snowflake_pg.registry: ";
-    let common = |text: String| {
-        let line = |line: &str| match line.find(registry) {
-            Some(at) => format!("{}snowflake_pg.worker_id: 1\n", &line[..at]),
-            None => format!("{line}\n"),
-        };
-        text.lines().map(line).collect()
-    };
-    let settings = |_| SPARSE.map(|(name, value)| (name, value.to_string())).to_vec();
-    let mut patroni = Patroni::prepare("sharding_common", common, settings);
-    patroni.start();
-    patroni.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension is installed");
+    let patroni = Patroni::with_worker_ids("sharding_common", |_| 1, &SPARSE);
     assert_caught(check_former_primary("sharding_common", patroni), "IDs came twice");
 }
