@@ -91,6 +91,26 @@ pub fn check_quarantine(client: &mut Client, layout: &str) -> Result<(), String>
     }
 }
 
+/// Replaces a part of the definition of a function of the registry.
+pub fn spoil(client: &mut Client, function: &str, right: &str, wrong: &str) {
+    let definition: String = client.one(&format!(
+        "SELECT pg_get_functiondef(oid) FROM pg_proc
+         WHERE proname = '{function}' AND pronamespace = 'snowflake_registry'::regnamespace"
+    ));
+    let spoiled = definition.replace(right, wrong);
+    assert_ne!(spoiled, definition);
+    client.batch_execute(&spoiled).expect("a superuser may");
+}
+
+/// The clocks of the comparisons with the model begin at this time. The tests must not depend on the time at which they run.
+pub const BEGIN: &str = "2026-03-01 12:00:00";
+
+/// Sets the clock of a registry to so many seconds after [`BEGIN`], where it stands still.
+pub fn stop_clock_at(server: &Cluster, client: &mut Client, seconds: i64) {
+    let at = format!("SELECT to_char(timestamp '{BEGIN}' + {seconds} * interval '1 s', 'YYYY-MM-DD HH24:MI:SS')");
+    server.set_clock(&client.one::<String>(&at));
+}
+
 /// Restores a dump in a database.
 pub fn restore(server: &Cluster, database: &str, dump: &str) {
     let mut psql = server.psql();

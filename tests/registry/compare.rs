@@ -13,10 +13,7 @@ use flake::fleet::{
 };
 use flake::{Epoch, Node};
 
-use crate::calls::{format, micros, send, uuid};
-
-/// The clocks begin at this time. The tests must not depend on the time at which they run.
-const BEGIN: &str = "2026-03-01 12:00:00";
+use crate::calls::{BEGIN, format, micros, send, spoil, stop_clock_at, uuid};
 
 /// The timelines of the model are higher than those of the server by this number, because the server is on the first one, and the
 /// model's are not negative. It is a multiple of the number of slices.
@@ -67,11 +64,7 @@ impl RegistryPair {
 
     fn step(&mut self, seconds: i64) {
         self.clock += seconds;
-        let at: String = self.client.one(&format!(
-            "SELECT to_char(timestamp '{BEGIN}' + {} * interval '1 s', 'YYYY-MM-DD HH24:MI:SS')",
-            self.clock
-        ));
-        self.server.set_clock(&at);
+        stop_clock_at(&self.server, &mut self.client, self.clock);
     }
 
     /// Stores a copy of everything that the registry knows.
@@ -461,23 +454,12 @@ fn the_functions_answer_and_store_what_the_model_does() {
     assert_eq!(missing, None, "of {answers:?}");
 }
 
-/// Replaces a text in a function of the registry.
-fn spoil(client: &mut Client, function: &str, right: &str, wrong: &str) {
-    let definition: String =
-        client.one(&format!("SELECT pg_get_functiondef('snowflake_registry.{function}'::regprocedure)"));
-    let spoiled = definition.replace(right, wrong);
-    assert_ne!(spoiled, definition);
-    client.batch_execute(&spoiled).expect("a superuser may");
-}
-
 #[test]
 fn a_function_with_another_rule_is_caught() {
-    let margin = |client: &mut Client| spoil(client, "margin(snowflake_registry.fleet)", "10 minutes", "9 minutes");
+    let margin = |client: &mut Client| spoil(client, "margin", "10 minutes", "9 minutes");
     assert_caught(check("registry_spoiled", "41:3:12", 0, margin).map(drop), " gives ");
-    let offer_of = "offer_of(snowflake_registry.fleet, bigint, integer)";
-    let slice = |client: &mut Client| spoil(client, offer_of, "f.timeline - f.settled <= d.slices", "false");
+    let slice = |client: &mut Client| spoil(client, "offer_of", "f.timeline - f.settled <= d.slices", "false");
     assert_caught(check("registry_spoiled_offer", "41:3:12", 0, slice).map(drop), " gives Refused(Quarantine");
-    let begin_life = "begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text)";
-    let stale = |client: &mut Client| spoil(client, begin_life, "OR stale OR", "OR");
+    let stale = |client: &mut Client| spoil(client, "begin_life", "OR stale OR", "OR");
     assert_caught(check("registry_spoiled_life", "41:3:12", 0, stale).map(drop), "the fleet is");
 }

@@ -7,6 +7,7 @@ use cluster::{Answer as _, Chance, Client, Cluster, assert_caught_by_chance, sql
 use flake::fleet::{Kept, LAST_NUMBER, NoBlock, ReportAnswer, TagBlock, Uuid};
 
 use crate::blocks::{Taker, check_ledger, last, with_tag};
+use crate::calls::spoil;
 
 const CLIENTS: usize = 16;
 const ROUNDS: usize = 100;
@@ -66,26 +67,17 @@ fn sixteen_servers_use_no_number_twice() {
     assert!(count > 5_000_000, "only {count} numbers");
 }
 
-/// Replaces a part of the definition of a function.
-fn replace(client: &mut Client, function: &str, from: &str, to: &str) {
-    let definition: String =
-        client.one(&format!("SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = '{function}'"));
-    let wrong = definition.replace(from, to);
-    assert_ne!(wrong, definition);
-    client.batch_execute(&wrong).expect("a superuser may");
-}
-
 #[test]
 fn a_take_without_a_lock_is_caught() {
-    let spoil = |client: &mut Client| replace(client, "lock_segment", " FOR UPDATE;", ";");
+    let spoil = |client: &mut Client| spoil(client, "lock_segment", " FOR UPDATE;", ";");
     assert_caught_by_chance(|| check("registry_segments_unlocked", spoil).map(drop), "twice");
 }
 
 #[test]
 fn a_give_back_that_ignores_the_nonce_is_caught() {
     let spoil = |client: &mut Client| {
-        replace(client, "give_back", "s.top_nonce <> give_back.nonce OR", "false OR");
-        replace(client, "give_back", "give_back.last <> s.next_value - 1 OR give_back.first < s.top_first", "false");
+        spoil(client, "give_back", "s.top_nonce <> give_back.nonce OR", "false OR");
+        spoil(client, "give_back", "give_back.last <> s.next_value - 1 OR give_back.first < s.top_first", "false");
     };
     assert_caught_by_chance(|| check("registry_segments_nonce", spoil).map(drop), "twice");
 }

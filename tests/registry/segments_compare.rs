@@ -11,10 +11,8 @@ use flake::fleet::{
 };
 
 use crate::blocks::{LAYOUT, Taker, last};
-use crate::calls::{micros, uuid};
+use crate::calls::{BEGIN, micros, spoil, stop_clock_at, uuid};
 
-/// The clock begins at this time, and stands still between the steps.
-const BEGIN: &str = "2026-03-01 12:00:00";
 const TAGS: [&str; 3] = ["orders", "päckchen", "series invoices 2026-03"];
 /// Where the tags begin.
 const STARTS: [&[i64]; 3] = [&[0, 1], &[1, i64::MAX - 700], &[1]];
@@ -81,10 +79,7 @@ impl SegmentsPair {
 
     fn step(&mut self, seconds: i64) {
         self.clock += seconds;
-        let at =
-            format!("SELECT to_char(timestamp '{BEGIN}' + {} * interval '1 s', 'YYYY-MM-DD HH24:MI:SS')", self.clock);
-        let at: String = self.client().one(&at);
-        self.server.set_clock(&at);
+        stop_clock_at(&self.server, &mut self.taker.client, self.clock);
     }
 
     fn beat(&mut self) {
@@ -382,12 +377,6 @@ fn the_functions_for_segments_answer_and_store_what_the_model_does() {
 
 #[test]
 fn a_function_for_segments_with_another_rule_is_caught() {
-    let spoil = |client: &mut Client| {
-        let definition: String =
-            client.one("SELECT pg_get_functiondef('snowflake_registry.lost_windows(interval, bigint)'::regprocedure)");
-        let wrong = definition.replace("+ 3 +", "+ 2 +");
-        assert_ne!(wrong, definition);
-        client.batch_execute(&wrong).expect("a superuser may");
-    };
+    let spoil = |client: &mut Client| spoil(client, "lost_windows", "+ 3 +", "+ 2 +");
     assert_caught(check("registry_segments_spoiled", 3_000, spoil).map(drop), "differs: ");
 }
