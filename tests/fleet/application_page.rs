@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use cluster::{Scratch, block_with, blocks, code_blocks, command, page, repository, typed};
+use cluster::{Scratch, block_with, blocks, code_blocks, command, output, page, repository, typed};
 use flake::IdFormat;
 
 use crate::fleet::{LAYOUT, registry, string};
@@ -17,11 +17,7 @@ fn with(line: &str, part: &str, replacement: &str) -> String {
 
 /// Runs commands in the repository, and returns what they print.
 fn shell(line: &str) -> String {
-    let mut shell = command("bash");
-    shell.args(["-ec", line]).current_dir(repository()).stdin(Stdio::null());
-    let output = shell.output().expect("bash can be started");
-    assert!(output.status.success(), "{line}:\n{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    output(command("bash").args(["-ec", line]).current_dir(repository()).stdin(Stdio::null()))
 }
 
 /// Checks that a command prints as many IDs as the page shows, and that all of them have this worker ID.

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use cluster::{Cluster, assert_caught, ensure, within};
+use cluster::{Cluster, assert_caught, ensure, processes_in, within};
 
 use crate::fleet::{SOON, registrar, renewed_above, seen, server, string};
 
@@ -14,10 +14,7 @@ const WATCHED: Duration = Duration::from_secs(3);
 
 /// Returns the processes of a server by their titles, and how many sockets each has. No session is connected.
 fn processes(server: &Cluster) -> BTreeMap<String, usize> {
-    let pids = fs::read_dir("/proc").expect("a Linux system").flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let ours = pids.filter(|pid| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == server.dir()));
-    let titled = ours.filter_map(|pid| {
+    let titled = processes_in(server.dir()).into_iter().filter_map(|pid| {
         let title = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
         let title = title.trim_end_matches([' ', '\0']).strip_prefix("postgres: ").unwrap_or("postmaster").to_string();
         let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();

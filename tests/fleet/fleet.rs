@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 pub use cluster::SOON;
-use cluster::{Answer, Builder, Client, Cluster, Host, command, sqlstate, within};
+use cluster::{Answer, Builder, Client, Cluster, Host, command, processes_in, sqlstate, within};
 
 pub const LAYOUT: &str = "41:10:12";
 
@@ -77,14 +77,11 @@ pub fn logged(server: &Cluster, text: &str) -> usize {
 
 /// Returns the process ID of the registrar of a server.
 pub fn registrar(server: &Cluster) -> Option<u32> {
-    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
-    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_registrar = |pid: &u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.starts_with(b"postgres: snowflake_pg registrar")
-            && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == server.dir())
+        let line = fs::read(format!("/proc/{pid}/cmdline"));
+        line.is_ok_and(|line| line.starts_with(b"postgres: snowflake_pg registrar"))
     };
-    pids.find(is_registrar)
+    processes_in(server.dir()).into_iter().find(is_registrar)
 }
 
 /// Sends a signal to a process of a server.

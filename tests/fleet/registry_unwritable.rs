@@ -1,10 +1,11 @@
 //! A registry that answers but cannot store anything: its disk is full, it is read-only, or it is a standby.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Builder, Client, Cluster, History, Host, Stop, assert_caught, ensure, within};
+use cluster::{
+    Answer, Ask, Builder, Client, Cluster, History, Host, Stop, assert_caught, ensure, postmaster_pid, within,
+};
 
 use crate::fleet::{SOON, logged, move_to, number, refused, registry, seen, server, string, wait_for_log};
 
@@ -33,9 +34,9 @@ const SEGMENT: &str = "16777216";
 
 /// Limits the size of the files that new sessions of a server write. Beyond the limit, a write fails, as on a disk that is full.
 fn limit_files(server: &Cluster, bytes: &str) {
-    let file = fs::read_to_string(server.dir().join("postmaster.pid")).expect("the server runs");
-    let pid = file.lines().next().expect("a process ID");
-    let limited = Host::get().command(Path::new("prlimit")).args(["--pid", pid, &format!("--fsize={bytes}:")]).status();
+    let pid = postmaster_pid(server.dir()).expect("the server runs").to_string();
+    let limited =
+        Host::get().command(Path::new("prlimit")).args(["--pid", &pid, &format!("--fsize={bytes}:")]).status();
     assert!(limited.is_ok_and(|status| status.success()), "prlimit cannot limit process {pid}");
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster::{Answer, Client, Cluster, Host, Scratch, command, ensure, major, not_tested, output, sqlstate};
+use cluster::{
+    Answer, Client, Cluster, Host, Scratch, command, ensure, major, not_tested, output, postmaster_pid, sqlstate,
+};
 
 use crate::page::{pg, typed};
 
@@ -130,8 +132,7 @@ impl Copy {
 
 /// The libpq that the postmaster of a server has loaded.
 pub fn libpq(server: &Cluster) -> PathBuf {
-    let file = fs::read_to_string(server.dir().join("postmaster.pid")).expect("the server runs");
-    let pid = file.lines().next().expect("a process ID").trim();
+    let pid = postmaster_pid(server.dir()).expect("the server runs");
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("the server runs");
     let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     paths.find(|path| path.contains("/libpq.so.")).expect("the library needs it").into()

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cluster::{
     Answer, Cluster, Host, PATIENCE, Scratch, assert_caught, command, ensure, not_tested, output, page, repository,
-    tool, within,
+    tool, typed, within,
 };
 
 const FILE: &str = "packaging/compose.yaml";
@@ -94,9 +94,7 @@ fn initialize(server: &Cluster, script: &str, registry: &Scratch) -> Result<(), 
     let path = format!("{}:{}", Host::get().installation().bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut bash = server.client(command("bash"));
     bash.args(["-c", &text]).env("PATH", path).env("POSTGRES_PASSWORD", "it's secret");
-    let output = bash.output().expect("bash can be run");
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
+    typed(bash, "").map(drop)
 }
 
 #[test]

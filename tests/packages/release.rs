@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use cluster::{Scratch, assert_caught, command, ensure, output, page, repository};
+use cluster::{Scratch, assert_caught, command, ensure, output, page, repository, typed};
 use serde_json::Value;
 
 use crate::build::VERSION;
@@ -15,18 +15,11 @@ fn script(name: &str) -> Command {
     command(repository().join("scripts").join(name))
 }
 
-/// The output of a script. If it fails, its complaint.
-fn run(mut script: Command) -> Result<String, String> {
-    let output = script.output().expect("a script can be run");
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// The notes, as a draft or not, for a tag.
 fn notes(draft: &str, tag: &str) -> Result<String, String> {
     let mut notes = script("release-notes");
     notes.env("DRAFT", draft).arg(tag);
-    run(notes)
+    typed(notes, "")
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster::{Scratch, assert_caught, command, ensure, output, repository, supported, thorough};
+use cluster::{Scratch, assert_caught, command, ensure, output, repository, supported, thorough, typed};
 use serde_json::Value;
 
 use crate::build::VERSION;
@@ -94,9 +94,7 @@ fn check_checksums(tree: &Path) -> Result<(), String> {
 fn check_complete(tree: &Path, empty: &Path) -> Result<(), String> {
     let mut cargo = command("cargo");
     cargo.current_dir(tree).env("CARGO_HOME", empty).args(["metadata", "--offline", "--locked", "--format-version=1"]);
-    let output = cargo.output().expect("cargo can be run");
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
+    typed(cargo, "").map(drop)
 }
 
 /// Whether no file has a path of this machine.

@@ -34,7 +34,7 @@ impl Cluster {
     /// Creates and starts a streaming standby of this server, with the settings of `builder`, that outlives this process. It replaces the
     /// cluster of an earlier run.
     pub fn kept_standby(&self, builder: Builder) -> Cluster {
-        let mut standby = self.standby_copy(builder);
+        let mut standby = self.standby_copy(self.socket(), builder);
         standby.kept = true;
         standby.start();
         standby

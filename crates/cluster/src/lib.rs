@@ -55,7 +55,7 @@ pub use pgbouncer::PgBouncer;
 pub use proxy::Proxy;
 pub use reboot::Boot;
 pub use recipe::Recipe;
-pub use server::{Builder, Cluster, Stop};
+pub use server::{Builder, Cluster, Stop, postmaster_pid, processes_in};
 pub use service::{Service, loopback};
 pub use set_on_drop::SetOnDrop;
 pub use sparse::{SPARSE_BELOW_TIME, SPARSE_LAYOUT, SPARSE_PER_SECOND, draw_above, draw_beside, last_to_draw};

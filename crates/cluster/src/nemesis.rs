@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::patience::PATIENCE;
-use crate::server::signal;
+use crate::server::{pids, signal, works_in};
 use crate::{Answer, Cluster, within};
 
 /// Random choices from a seed. Each run prints its seed. If the environment variable `SEED` contains the seed of an earlier run,
@@ -148,13 +148,5 @@ pub(crate) fn children_of(pid: u32) -> Vec<u32> {
         // The file contains `pid (name) state parent`, and the name may contain any character.
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
-    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|child| parent(*child) == Some(pid)).collect()
-}
-
-/// Returns true while this is the working directory of a process. All processes of a server have the server's data directory as
-/// their working directory.
-fn works_in(pid: u32, dir: &std::path::Path) -> bool {
-    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir)
+    pids().filter(|child| parent(*child) == Some(pid)).collect()
 }

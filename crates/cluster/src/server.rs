@@ -328,9 +328,8 @@ impl Drop for Cluster {
 /// server, and another process can get the same process ID. Therefore, a process is stopped only if this directory is its working
 /// directory.
 pub(crate) fn stop_stale(dir: &Path, how: Stop) -> bool {
-    let file = fs::read_to_string(dir.join("postmaster.pid")).unwrap_or_default();
-    let Some(pid) = file.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return false };
-    let works_here = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir);
+    let Some(pid) = postmaster_pid(dir) else { return false };
+    let works_here = || works_in(pid, dir);
     if !works_here() {
         return false;
     }
@@ -339,6 +338,28 @@ pub(crate) fn stop_stale(dir: &Path, how: Stop) -> bool {
     signal(pid, "CONT");
     assert!(within(PATIENCE, || !works_here()), "the server of {} did not stop in {PATIENCE:?}", dir.display());
     true
+}
+
+/// Returns the process ID in the PID file of a data directory. The file can outlive its server.
+pub fn postmaster_pid(dir: &Path) -> Option<u32> {
+    fs::read_to_string(dir.join("postmaster.pid")).ok()?.lines().next()?.trim().parse().ok()
+}
+
+/// Returns the processes of the server with this data directory.
+pub fn processes_in(dir: &Path) -> Vec<u32> {
+    pids().filter(|pid| works_in(*pid, dir)).collect()
+}
+
+/// Returns the IDs of all processes of the machine.
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
+    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Returns true while this is the working directory of a process. All processes of a server have the server's data directory as
+/// their working directory.
+pub(crate) fn works_in(pid: u32, dir: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir)
 }
 
 /// Sends a signal to a process that this harness started, or to a process group, whose ID has a minus sign in front of it.

@@ -50,18 +50,14 @@ impl Cluster {
         cluster
     }
 
-    /// Creates a streaming standby of this server, and does not start it.
-    pub(crate) fn standby_copy(&self, builder: Builder) -> Cluster {
-        self.standby_copy_at(self.socket(), builder)
-    }
-
-    fn standby_copy_at(&self, socket: &Path, builder: Builder) -> Cluster {
+    /// Creates a streaming standby of the server at this socket, and does not start it.
+    pub(crate) fn standby_copy(&self, socket: &Path, builder: Builder) -> Cluster {
         // pg_basebackup configures the standby to connect to the host to which pg_basebackup itself connects.
         self.backup_from(socket, builder, &["--write-recovery-conf"])
     }
 
     fn standby_at(&self, socket: &Path, builder: Builder) -> Cluster {
-        let mut standby = self.standby_copy_at(socket, builder);
+        let mut standby = self.standby_copy(socket, builder);
         standby.start();
         standby
     }

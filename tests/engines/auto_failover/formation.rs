@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, typed, watch, within,
+    Answer, Boot, Client, Host, Recipe, Scratch, Service, command, found_within, loopback, output, postmaster_pid,
+    typed, watch, within,
 };
 use postgres::{Config, NoTls};
 
@@ -176,22 +177,17 @@ impl Formation {
         self.append(0, "postgresql.conf", "include = '../etc/test.conf'\n");
     }
 
-    /// Returns the processes of `pg_autoctl` and PostgreSQL on a node.
-    fn postmaster(&self, node: usize) -> Option<u32> {
-        let file = fs::read_to_string(self.data(node).join("postmaster.pid")).ok()?;
-        file.lines().next()?.trim().parse().ok()
-    }
-
     /// Kills the server of a node, and returns its process ID.
     pub fn kill_server(&self, node: usize) -> u32 {
-        let pid = self.postmaster(node).expect("the server runs");
+        let pid = postmaster_pid(&self.data(node)).expect("the server runs");
         output(command("sh").args(["-c", "kill -s KILL \"$0\"", &pid.to_string()]));
         pid
     }
 
     /// Waits until another server than this one runs on a node.
     pub fn wait_for_server(&self, node: usize, other_than: u32) {
-        let runs = || self.postmaster(node).is_some_and(|pid| pid != other_than) && self.connect(node).is_some();
+        let other = || postmaster_pid(&self.data(node)).is_some_and(|pid| pid != other_than);
+        let runs = || other() && self.connect(node).is_some();
         assert!(within(PATIENCE, runs), "{}", self.log(node));
     }
 

@@ -11,7 +11,7 @@ use postgres::{Client, Config, NoTls};
 
 use super::STEPS;
 use crate::nemesis::children_of;
-use crate::server::{signal, stop_stale};
+use crate::server::{pids, postmaster_pid, signal, stop_stale, works_in};
 use crate::{Answer, Boot, Host, Service, Stop, within};
 
 /// A member: Patroni and its PostgreSQL server, which behave as if they were on a machine of their own.
@@ -93,9 +93,7 @@ impl PatroniMember {
 
     /// Returns the process ID of the postmaster, if it runs.
     pub fn postmaster(&self) -> Option<u32> {
-        let file = fs::read_to_string(self.dir().join("postmaster.pid")).ok()?;
-        let pid: u32 = file.lines().next()?.trim().parse().ok()?;
-        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.dir()).then_some(pid)
+        postmaster_pid(&self.dir()).filter(|pid| works_in(*pid, &self.dir()))
     }
 
     /// Kills Patroni and PostgreSQL, and empties the memory file system of the machine.
@@ -204,8 +202,7 @@ impl PatroniMember {
 /// Returns true if there is a process that was started with this data directory.
 fn runs_in(dir: &Path) -> bool {
     let dir = dir.display().to_string();
-    let processes = fs::read_dir("/proc").expect("a Linux system").flatten();
-    let mut lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let mut lines = pids().filter_map(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok());
     lines.any(|line| line.split(|byte| *byte == 0).any(|argument| argument == dir.as_bytes()))
 }
 
