@@ -29,8 +29,8 @@ enum From {
 
 /// Starts the cluster of the page, cuts off the node of its primary, promotes a standby, and creates pods again.
 fn play(name: &str, from: From) -> Result<(), String> {
-    let mut recipe = section("A CloudNativePG cluster");
-    let manifest = recipe.block("yaml cluster");
+    let [manifest, registry, query, shown] =
+        section("A CloudNativePG cluster").rest(["yaml cluster", "sql registry", "sql servers", "text"]);
     assert_eq!(list(&manifest, "shared_preload_libraries"), ["snowflake_pg"]);
     assert!(manifest.contains("\n  extensions:\n    - name: snowflake_pg\n"), "no database has the extension");
     let mut parameters = parameters(&manifest);
@@ -40,8 +40,7 @@ fn play(name: &str, from: From) -> Result<(), String> {
     let shop = Shop::new(name, &parameters);
     let [mut orders_1, mut orders_2, mut orders_3] = [1, 2, 3].map(|ordinal| shop.pod(ordinal));
     orders_1.create(&shop);
-    let registry = recipe.block("sql registry").replace("41:10:12", cluster::SPARSE_LAYOUT);
-    typed(orders_1.server().psql(), &registry)?;
+    typed(orders_1.server().psql(), &registry.replace("41:10:12", cluster::SPARSE_LAYOUT))?;
     drop(orders_1.server().session());
     for (ordinal, standby) in [&mut orders_2, &mut orders_3].into_iter().enumerate() {
         if from == From::Registry {
@@ -49,8 +48,6 @@ fn play(name: &str, from: From) -> Result<(), String> {
         }
         standby.join(&shop, &orders_1);
     }
-    let (query, shown) = (recipe.block("sql servers"), recipe.block("text"));
-    assert!(recipe.is_empty());
     if from == From::Registry {
         orders_1.wait_for_registered(3)?;
         let found = typed(orders_1.server().psql(), &query)?;
@@ -125,10 +122,9 @@ fn play(name: &str, from: From) -> Result<(), String> {
     let mut orders_2 = shop.pod(2);
     orders_2.join(&shop, &orders_3);
     let known = [&known[..], &[spare]].concat();
-    let mut recipe = section("What happens to the worker ID");
-    orders_2.wait_for_log(recipe.block("text waiting").trim())?;
-    typed(orders_3.server().psql(), &recipe.block("sql open"))?;
-    assert!(recipe.is_empty());
+    let [waiting, open] = section("What happens to the worker ID").rest(["text waiting", "sql open"]);
+    orders_2.wait_for_log(waiting.trim())?;
+    typed(orders_3.server().psql(), &open)?;
     orders_2.wait_for_other_worker(&known)?;
 
     // The pod of the primary is created again with its volume, and asks its own registry.
@@ -179,11 +175,9 @@ fn instances_with_a_worker_id_in_the_manifest_are_caught() {
 /// The connection string of the page for a registry that several clusters use.
 #[test]
 fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group_reads() {
-    let mut recipe = section("One registry for several clusters");
-    let rules = list(&recipe.block("yaml fleet"), "pg_hba");
-    let client = recipe.block("yaml client");
-    let (name, error) = ("pods_fleet", recipe.block("text password"));
-    assert!(recipe.is_empty());
+    let [fleet, client, error] =
+        section("One registry for several clusters").rest(["yaml fleet", "yaml client", "text password"]);
+    let (name, rules) = ("pods_fleet", list(&fleet, "pg_hba"));
     assert_eq!(list(&client, "shared_preload_libraries"), ["snowflake_pg"]);
 
     let shop = Shop::new(name, &[]);
@@ -223,9 +217,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
 /// The volume for the witness of a StatefulSet outlives a container. A directory that is missing is reported.
 #[test]
 fn a_witness_in_a_volume_in_memory_outlives_the_container() {
-    let mut recipe = section("Keep the witness when a container is restarted");
-    let manifest = recipe.block("yaml witness");
-    assert!(recipe.is_empty());
+    let [manifest] = section("Keep the witness when a container is restarted").rest(["yaml witness"]);
     let arguments = list(&manifest, "args");
     let mount = manifest.lines().find_map(|line| line.trim().strip_prefix("mountPath: ")).expect("a mount");
     assert!(manifest.contains("medium: Memory"));

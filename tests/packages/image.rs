@@ -97,10 +97,7 @@ fn files(dir: &Path) -> Vec<String> {
 
 /// The blocks of the page about the image: commands, files and settings.
 fn image_blocks() -> [String; 3] {
-    let mut section = Recipe::of(PAGE, "The extension image");
-    let blocks = ["sh image", "text image", "conf image"].map(|info| section.block(info));
-    assert!(section.is_empty());
-    blocks
+    Recipe::of(PAGE, "The extension image").rest(["sh image", "text image", "conf image"])
 }
 
 /// The settings of a server with the image, as the page says.

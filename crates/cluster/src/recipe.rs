@@ -29,6 +29,13 @@ impl Recipe {
         text
     }
 
+    /// Returns all remaining blocks, which must have these languages and places after their fences.
+    pub fn rest<const N: usize>(mut self, infos: [&str; N]) -> [String; N] {
+        let blocks = infos.map(|info| self.block(info));
+        assert!(self.is_empty(), "{:?} has more blocks", self.title);
+        blocks
+    }
+
     /// Returns true if there are no more blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()

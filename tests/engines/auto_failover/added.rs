@@ -18,14 +18,14 @@ fn nodes_of_an_existing_formation_get_worker_ids() {
         formation.psql(node, "postgres", "SELECT pg_reload_conf()").unwrap();
     }
     formation.psql(0, "postgres", named("sql db1")).unwrap();
-    let mut recipe = section("Add the extension to an existing formation");
-    formation.shell(1, &recipe.block("sh db2")).unwrap();
+    let [db2, secondary, shown, failover, servers, listed] = section("Add the extension to an existing formation")
+        .rest(["sh db2", "sql secondary", "text", "sh failover", "sql servers", "text"]);
+    formation.shell(1, &db2).unwrap();
     formation.wait_for(["primary", "secondary"]);
-    wait_for_output(&formation, 0, &recipe.block("sql secondary"), &recipe.block("text"));
-    formation.shell(2, &recipe.block("sh failover")).unwrap();
+    wait_for_output(&formation, 0, &secondary, &shown);
+    formation.shell(2, &failover).unwrap();
     formation.wait_for(["secondary", "primary"]);
-    wait_for_output(&formation, 1, &recipe.block("sql servers"), &recipe.block("text"));
-    assert!(recipe.is_empty());
+    wait_for_output(&formation, 1, &servers, &listed);
     formation.psql(1, "postgres", named("sql application")).unwrap();
     formation.psql(1, "postgres", "INSERT INTO orders (customer) VALUES ('first')").unwrap();
 }

@@ -72,9 +72,7 @@ fn play(test: &str, kept: WorkerSource) -> SplitObserved {
     let mut seen = SplitObserved { workers: vec![[0, 1].map(|node| formation.worker(node))], acts: Vec::new() };
     act(&mut formation, 0, &mut seen);
     if kept == WorkerSource::DataDirectory {
-        let mut trap = section("The worker ID in the data directory");
-        let (query, shown) = (trap.block("sql where"), trap.block("text"));
-        assert!(trap.is_empty());
+        let [query, shown] = section("The worker ID in the data directory").rest(["sql where", "text"]);
         let printed = formation.psql(0, "postgres", &query).unwrap();
         formation.compare(&printed, &shown);
     }

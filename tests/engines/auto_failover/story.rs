@@ -58,16 +58,14 @@ fn wait_for_ids(formation: &Formation, node: usize) {
 }
 
 /// Plays everything that the page describes, and checks that no ID repeats and that the nodes keep their worker IDs.
-fn play(formation: &mut Formation, mut recipe: Recipe, registry: bool) {
-    let shown = (recipe.block("sh state"), recipe.block("text"));
-    formation.compare(&formation.shell(2, &shown.0).unwrap(), &shown.1);
-    let servers = (recipe.block("sql servers"), recipe.block("text"));
+fn play(formation: &mut Formation, recipe: Recipe, registry: bool) {
+    let [state, shown, servers, listed, uri, printed] =
+        recipe.rest(["sh state", "text", "sql servers", "text", "sh uri", "text"]);
+    formation.compare(&formation.shell(2, &state).unwrap(), &shown);
     if registry {
-        wait_for_output(formation, 0, &servers.0, &servers.1);
+        wait_for_output(formation, 0, &servers, &listed);
     }
-    let uri = (recipe.block("sh uri"), recipe.block("text"));
-    formation.compare(&formation.shell(2, &uri.0).unwrap(), &uri.1);
-    assert!(recipe.is_empty());
+    formation.compare(&formation.shell(2, &uri).unwrap(), &printed);
     let own = [0, 1].map(|node| formation.worker(node));
     assert_eq!(own, if registry { ["0", "1"] } else { ["1", "2"] });
     let keeps = |formation: &Formation, when: &str| {
@@ -79,18 +77,15 @@ fn play(formation: &mut Formation, mut recipe: Recipe, registry: bool) {
         .session(0)
         .batch_execute("CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval()); CREATE SEQUENCE load_sequence")
         .unwrap();
-    let load = Load::at(&formation.uri(&uri.0), 4, Ask::ALL, "");
+    let load = Load::at(&formation.uri(&uri), 4, Ask::ALL, "");
 
-    let mut planned = section("A planned failover");
-    let failover = planned.block("sh failover");
+    let [failover, servers, listed] = section("A planned failover").rest(["sh failover", "sql servers", "text"]);
     formation.shell(2, &failover).unwrap();
     formation.wait_for(["secondary", "primary"]);
     keeps(formation, "after a planned failover");
-    let servers = (planned.block("sql servers"), planned.block("text"));
     if registry {
-        wait_for_output(formation, 1, &servers.0, &servers.1);
+        wait_for_output(formation, 1, &servers, &listed);
     }
-    assert!(planned.is_empty());
     formation.shell(2, &failover).unwrap();
     formation.wait_for(["primary", "secondary"]);
     keeps(formation, "after the second failover");
@@ -101,9 +96,7 @@ fn play(formation: &mut Formation, mut recipe: Recipe, registry: bool) {
     wait_for_ids(formation, 0);
     keeps(formation, "after a crash of the server");
 
-    let mut crash = section("After a crash");
-    let run = crash.block("sh run");
-    assert!(crash.is_empty());
+    let [run] = section("After a crash").rest(["sh run"]);
     formation.kill_keeper(0);
     wait_for_ids(formation, 0);
     formation.run(0, &run);
@@ -126,12 +119,11 @@ fn play(formation: &mut Formation, mut recipe: Recipe, registry: bool) {
     assert!(log.contains("servers diverged") || log.contains("base backup completed"), "{log}");
     keeps(formation, "after the files were copied from the new primary");
 
-    let mut maintenance = section("Maintenance of a node");
-    formation.shell(0, &maintenance.block("sh begin")).unwrap();
+    let [begin, end] = section("Maintenance of a node").rest(["sh begin", "sh end"]);
+    formation.shell(0, &begin).unwrap();
     formation.wait_for(["maintenance", "wait_primary"]);
     wait_for_ids(formation, 1);
-    formation.shell(0, &maintenance.block("sh end")).unwrap();
-    assert!(maintenance.is_empty());
+    formation.shell(0, &end).unwrap();
     formation.wait_for(["secondary", "primary"]);
     keeps(formation, "after maintenance");
     wait_for_ids(formation, 1);
@@ -162,10 +154,8 @@ fn with_worker_ids_in_files_of_the_hosts_no_id_repeats() {
 
 /// Types the blocks that write the worker IDs to files of the hosts. Returns the configuration that includes these files.
 pub fn host_files(formation: &Formation) -> String {
-    let mut recipe = section("Without a registry");
-    formation.shell(0, &recipe.block("sh db1")).unwrap();
-    formation.shell(1, &recipe.block("sh db2")).unwrap();
-    let configuration = recipe.block("conf db1");
-    assert!(recipe.is_empty());
+    let [db1, db2, configuration] = section("Without a registry").rest(["sh db1", "sh db2", "conf db1"]);
+    formation.shell(0, &db1).unwrap();
+    formation.shell(1, &db2).unwrap();
     configuration
 }

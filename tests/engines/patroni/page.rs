@@ -72,34 +72,28 @@ fn without_snowflake(common: &str) -> String {
 fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     let local = |_| vec![("snowflake_pg.lease", "10min".into())];
     let mut patroni = Patroni::prepare("patroni_page", |common| without_snowflake(&common), local);
-    let mut configure = section("Configure the members");
-    let (_, _) = (configure.block("yaml common"), configure.block("yaml db1"));
-    let passfile = configure.block("sh members");
+    let [_, _, passfile, start] =
+        section("Configure the members").rest(["yaml common", "yaml db1", "sh members", "sh members"]);
     for member in &patroni.members {
         fs::remove_file(member.directory().join("passfile")).expect("it was written");
         shell(&patroni, member, &passfile).unwrap();
     }
     // This is how the members are started.
-    assert_eq!(configure.block("sh members"), "patroni /etc/patroni/patroni.yml\n");
-    assert!(configure.is_empty());
+    assert_eq!(start, "patroni /etc/patroni/patroni.yml\n");
     patroni.members[0].start();
     assert_eq!(patroni.leader(), 0);
     patroni.members[1..].iter_mut().for_each(PatroniMember::start);
     patroni.wait_for_members();
     let [db1, db2, db3] = &patroni.members[..] else { panic!("three members") };
 
-    let mut create = section("Create the registry");
-    let list = create.block("sh list");
-    check(&patroni, &create.block("text"), || shell(&patroni, db1, &list));
-    psql(&patroni, db1, "postgres", &create.block("sql leader")).unwrap();
-    assert!(create.is_empty());
+    let [list, shown, create] = section("Create the registry").rest(["sh list", "text", "sql leader"]);
+    check(&patroni, &shown, || shell(&patroni, db1, &list));
+    psql(&patroni, db1, "postgres", &create).unwrap();
 
-    let mut add = section("Add snowflake_pg to an existing cluster");
-    shell(&patroni, db1, &add.block("sh edit")).unwrap();
-    let list = add.block("sh list");
-    check(&patroni, &add.block("text"), || shell(&patroni, db1, &list));
-    let restart = add.block("sh edit");
-    assert!(add.is_empty());
+    let [edit, list, shown, restart] =
+        section("Add snowflake_pg to an existing cluster").rest(["sh edit", "sh list", "text", "sh edit"]);
+    shell(&patroni, db1, &edit).unwrap();
+    check(&patroni, &shown, || shell(&patroni, db1, &list));
     let (replicas, leader) = restart.trim_end().split_once('\n').expect("two commands");
     shell(&patroni, db1, replicas).unwrap();
     let has_worker =
@@ -109,23 +103,19 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     patroni.wait_for_workers();
     patroni.wait_for_members();
 
-    let mut see = section("See which member has which worker ID");
-    let query = see.block("sql servers");
-    check(&patroni, &see.block("text"), || psql(&patroni, db1, "fleet", &query));
-    assert!(see.is_empty());
+    let [query, shown] = section("See which member has which worker ID").rest(["sql servers", "text"]);
+    check(&patroni, &shown, || psql(&patroni, db1, "fleet", &query));
     let workers = || patroni.members.iter().map(PatroniMember::worker).collect::<Vec<_>>();
     let before = workers();
 
-    let mut switch = section("Switch over");
-    shell(&patroni, db1, &switch.block("sh switchover")).unwrap();
+    let [switchover, open, shown] = section("Switch over").rest(["sh switchover", "sql open", "text"]);
+    shell(&patroni, db1, &switchover).unwrap();
     assert_eq!(patroni.wait_for_members(), 1);
     let life = "SELECT life, life_reason, spare_open FROM snowflake_registry.status";
     let life = || printed(&mut db2.config().dbname("fleet").connect(NoTls).expect("the database exists"), life);
     let begun = || life().is_ok_and(|life| life == ["2 timeline 2 follows timeline 1 t"]);
     assert!(within(SOON, begun), "{:?}", life());
-    let open = switch.block("sql open");
-    check(&patroni, &switch.block("text"), || psql(&patroni, db2, "fleet", &open));
-    assert!(switch.is_empty());
+    check(&patroni, &shown, || psql(&patroni, db2, "fleet", &open));
     assert_eq!(workers(), before);
 
     // Two switchovers, after which the quarantine is not ended.
@@ -148,10 +138,8 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
     patroni.connect_to("fleet").batch_execute("SELECT snowflake_registry.close()").expect("the owner may");
     restart(&mut patroni);
     let [db1, db2, db3] = &patroni.members[..] else { panic!("three members") };
-    let mut none = section("A member gets no worker ID");
-    let query = none.block("sql member");
-    check(&patroni, &none.block("text"), || psql(&patroni, db3, "postgres", &query));
-    assert!(none.is_empty());
+    let [query, shown] = section("A member gets no worker ID").rest(["sql member", "text"]);
+    check(&patroni, &shown, || psql(&patroni, db3, "postgres", &query));
     // Without this, the wait would take a day.
     psql(&patroni, db2, "fleet", &open).unwrap();
     patroni.wait_for_workers();
@@ -162,17 +150,20 @@ fn snowflake_pg_is_added_to_a_cluster_and_its_members_keep_their_worker_ids() {
 
 /// A member with a worker ID in addition to the registry does not start until the worker ID is removed.
 fn does_not_start(patroni: &Patroni, member: &PatroniMember) {
-    let mut places = section("Settings that override the Patroni files");
-    let (_, _, _) = (places.block("sql member"), places.block("text"), places.block("sql reset"));
+    let [_, _, _, failed, repair] = section("Settings that override the Patroni files").rest([
+        "sql member",
+        "text",
+        "sql reset",
+        "text failed",
+        "sh repair",
+    ]);
     let alter = "ALTER SYSTEM SET snowflake_pg.worker_id = 7";
     member.connect().batch_execute(alter).expect("a superuser may");
     member.request("POST", "/restart", "{}");
-    let failed = places.block("text failed");
     assert!(within(SOON, || member.log().contains(failed.trim_end())), "{}", member.log());
     let state = || shell(patroni, member, "patronictl -c /etc/patroni/patroni.yml list").unwrap();
     assert!(within(SOON, || state().contains("start failed")), "{}", state());
-    shell(patroni, member, &places.block("sh repair")).unwrap();
-    assert!(places.is_empty());
+    shell(patroni, member, &repair).unwrap();
     patroni.wait_for_members();
     patroni.wait_for_workers();
 }

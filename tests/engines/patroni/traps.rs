@@ -100,26 +100,27 @@ fn alter_system_overrides_a_members_file_and_is_copied() {
 
 /// The members change to the registry, which assigns no worker ID before the time that the page tells the reader to find out.
 fn change(patroni: &Patroni) {
-    let mut change = section("Change from configured worker IDs to the registry");
+    let [query, shown, create, forget, change] = section("Change from configured worker IDs to the registry").rest([
+        "sql configured",
+        "text",
+        "sql not_before",
+        "sh members",
+        "sh change",
+    ]);
     let leader = &patroni.members[patroni.leader()];
-    let query = change.block("sql configured");
-    check(patroni, &change.block("text"), || psql(patroni, leader, "postgres", &query));
+    check(patroni, &shown, || psql(patroni, leader, "postgres", &query));
     let query = query.trim_end().trim_end_matches(';');
     let not_before: String = leader.connect().one(&format!("SELECT not_before::text FROM ({query}) AS t"));
-    let create = change.block("sql not_before");
     let written = create.split('\'').find(|part| part.starts_with("20")).expect("a time");
     let create = create.replace(written, &not_before);
-    let mut registry = section("Create the registry");
-    let (_, _, setup) = (registry.block("sh list"), registry.block("text"), registry.block("sql leader"));
+    let [_, _, setup] = section("Create the registry").rest(["sh list", "text", "sql leader"]);
     let changed = setup.replace("SELECT snowflake_registry.create_fleet('41:10:12');\n", &create);
     assert_ne!(setup, changed);
     psql(patroni, leader, "postgres", &changed).unwrap();
-    let forget = change.block("sh members");
     for member in &patroni.members {
         shell(patroni, member, &forget).unwrap();
     }
-    shell(patroni, leader, &change.block("sh change")).unwrap();
-    assert!(change.is_empty());
+    shell(patroni, leader, &change).unwrap();
     let says = "SELECT coalesce(heartbeat_error, '') LIKE 'the fleet does not grant IDs yet%' FROM snowflake_status";
     for member in &patroni.members {
         let waits = || member.try_connect().is_some_and(|mut session| session.one(says));

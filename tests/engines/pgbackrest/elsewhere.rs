@@ -18,9 +18,8 @@ fn restore_copy(hosts: &BackupHosts, lost: &Lost, numbered: bool) -> Result<Clus
     let change = recipe.block("sh db2");
     if numbered {
         hosts.shell("db2", &change)?;
-        let printed = hosts.shell("db2", &recipe.block("sh db2"))?;
-        compare(&printed, &recipe.block("text"))?;
-        assert!(recipe.is_empty());
+        let [show, shown] = recipe.rest(["sh db2", "text"]);
+        compare(&hosts.shell("db2", &show)?, &shown)?;
     }
     db2.start();
     wait_for_end(&db2)?;
@@ -147,12 +146,17 @@ impl Gone {
     }
 
     fn set_mark(&self, host: &str, server: &Cluster, done: ReplacementStep) -> Result<(), String> {
-        let mut recipe = section("Replace a server that is gone");
-        let (_, _, _) = (recipe.block("sh db3"), recipe.block("sql registry"), recipe.block("text"));
-        let (search, lsn) = (recipe.block("sh wal"), recipe.block("text"));
-        let (convert, shown) = (recipe.block("sql wal"), recipe.block("text"));
-        let (maximum, set) = (recipe.block("sql elsewhere"), recipe.block("sql mark"));
-        assert!(recipe.is_empty());
+        let [_, _, _, search, lsn, convert, shown, maximum, set] = section("Replace a server that is gone").rest([
+            "sh db3",
+            "sql registry",
+            "text",
+            "sh wal",
+            "text",
+            "sql wal",
+            "text",
+            "sql elsewhere",
+            "sql mark",
+        ]);
 
         let log = server.log();
         let (_, file) = log.rsplit_once("restored log file \"").expect("WAL files are restored");

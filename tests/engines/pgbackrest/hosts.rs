@@ -148,11 +148,10 @@ impl BackupHosts {
 
     /// Makes the backups of the page, and waits until the last one can be restored.
     pub fn back_up(&self) -> Result<(), String> {
-        let mut recipe = section("Set up the repository");
-        let _ = (recipe.block("conf db1"), recipe.block("ini db1"));
-        self.shell("db1", &recipe.block("sh db1"))?;
-        self.shell("db1", &recipe.block("sh db1"))?;
-        assert!(recipe.is_empty());
+        let [_, _, create, back_up] =
+            section("Set up the repository").rest(["conf db1", "ini db1", "sh db1", "sh db1"]);
+        self.shell("db1", &create)?;
+        self.shell("db1", &back_up)?;
         wait_for_next_second();
         Ok(())
     }

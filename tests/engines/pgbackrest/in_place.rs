@@ -41,12 +41,12 @@ fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
     ids.extend(&lost.ids);
     let last = lost.ids[lost.ids.len() - 1];
 
-    let mut recipe = section("Restore in place to an earlier time");
-    let (query, shown) = (recipe.block("sql db1"), recipe.block("text"));
+    let [query, shown, restore, warning, set] =
+        section("Restore in place to an earlier time").rest(["sql db1", "text", "sh db1", "text db1", "sql db1"]);
     compare(&psql(&db1, &query)?, &shown)?;
     let mark: i64 = db1.connect().one("SELECT mark FROM snowflake_status");
     ensure!(mark > last, "the mark {mark} is below {last}");
-    hosts.shell("db1", &lost.at(&recipe.block("sh db1")))?;
+    hosts.shell("db1", &lost.at(&restore))?;
     db1.stop(Stop::Fast);
     if done == InPlaceStep::RegistryAfterRestart {
         machine.reboot();
@@ -54,9 +54,6 @@ fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
     db1.set_clock_behind(&ids);
     db1.start();
     wait_for_end(&db1)?;
-    let warning = recipe.block("text db1");
-    let set = recipe.block("sql db1");
-    assert!(recipe.is_empty());
     let warned = within(PATIENCE, || db1.log().contains(warning.trim()) || has_registry);
     ensure!(warned, "no warning:\n{}", db1.log());
     if done == InPlaceStep::MarkSet {

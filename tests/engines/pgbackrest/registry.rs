@@ -34,11 +34,10 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     first.set("snowflake_pg.registry", "host=/nowhere");
     first.reload();
 
-    let mut recipe = section("Restore the registry");
-    let restore = lost.at(&recipe.block("sh registry"));
+    let [restore, query, shown] = section("Restore the registry").rest(["sh registry", "sql registry", "text"]);
     registry.stop(Stop::Fast);
     if noticed {
-        hosts.shell("db1", &restore)?;
+        hosts.shell("db1", &lost.at(&restore))?;
     } else {
         let files = hosts.shell("db1", "pgbackrest --stanza=main --delta --type=none restore; ls /srv/pg/data")?;
         ensure!(files.contains("recovery.signal"), "without recovery.signal:\n{files}");
@@ -50,8 +49,6 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     drop(second.session());
     wait_for_worker(&second);
     if noticed {
-        let (query, shown) = (recipe.block("sql registry"), recipe.block("text"));
-        assert!(recipe.is_empty());
         succeeds_within(PATIENCE, || psql(&registry, &query).and_then(|printed| compare(&printed, &shown)))?;
     }
     let history = History::together(&[&first, &second], Ask::READING, std::time::Duration::from_secs(2))?;

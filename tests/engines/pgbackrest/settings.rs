@@ -30,9 +30,8 @@ fn a_standby_of_a_restored_server_follows_it_after_the_settings_are_removed() {
     db1.start();
     wait_for_end(&db1).unwrap();
     assert_caught(check_standby(&db1, &hosts), "the standby has promoted itself");
-    let mut recipe = section("Remove the recovery settings");
-    psql(&db1, &recipe.block("sql db1")).unwrap();
-    assert!(recipe.is_empty());
+    let [remove] = section("Remove the recovery settings").rest(["sql db1"]);
+    psql(&db1, &remove).unwrap();
     check_standby(&db1, &hosts).unwrap();
 }
 

@@ -27,11 +27,9 @@ fn check(test: &str, with_registry: bool) -> Result<(), String> {
     }
     let mut ids = db1.connect().batch(100);
 
-    let mut recipe = section("Back up from a standby");
-    hosts.configure_backup(&recipe.block("ini backup"))?;
-    let printed =
-        hosts.shell("backup", &format!("export PGBACKREST_LOG_LEVEL_CONSOLE=info\n{}", recipe.block("sh backup")))?;
-    assert!(recipe.is_empty());
+    let [configuration, back_up] = section("Back up from a standby").rest(["ini backup", "sh backup"]);
+    hosts.configure_backup(&configuration)?;
+    let printed = hosts.shell("backup", &format!("export PGBACKREST_LOG_LEVEL_CONSOLE=info\n{back_up}"))?;
     ensure!(printed.contains("replay on the standby reached"), "not from the standby:\n{printed}");
     wait_for_next_second();
     wait_for_archive(&db1)?;

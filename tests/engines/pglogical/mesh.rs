@@ -48,19 +48,16 @@ fn nodes_with_a_registry_insert_at_the_same_time_and_each_row_arrives_at_each_no
         guard(&nodes, node);
     }
     nodes.subscribe(3);
-    for block in ["sql every", "sql db1", "sql db1", "sql db2", "sql db3"] {
-        setup.block(block);
-    }
-    nodes.check(0, &setup.block("sql db1"), &setup.block("text"));
+    let [_, _, _, _, _, status, shown, count, counted] =
+        setup.rest(["sql every", "sql db1", "sql db1", "sql db2", "sql db3", "sql db1", "text", "sql db1", "text"]);
+    nodes.check(0, &status, &shown);
     let mut rows = Vec::new();
     for node in 0..3 {
         rows.extend(nodes.insert(node, 100));
     }
-    nodes.check(0, &setup.block("sql db1"), &setup.block("text"));
-    assert!(setup.is_empty());
+    nodes.check(0, &count, &counted);
 
-    let mut further = section("Create further tables");
-    let create = further.block("sql db1");
+    let [create, add] = section("Create further tables").rest(["sql db1", "sql every"]);
     let unqualified = create.replace("public.", "");
     let error = nodes.try_psql(0, &unqualified).expect_err("nothing is in search_path");
     assert!(error.contains("no schema has been selected"), "{error}");
@@ -68,8 +65,6 @@ fn nodes_with_a_registry_insert_at_the_same_time_and_each_row_arrives_at_each_no
     let error = nodes.try_psql(0, &unqualified).expect_err("the function is not in search_path");
     assert!(error.contains("function snowflake_nextval() does not exist"), "{error}");
     nodes.psql(0, &create);
-    let add = further.block("sql every");
-    assert!(further.is_empty());
     for node in 0..3 {
         let created = || nodes.servers[node].connect().one::<bool>("SELECT to_regclass('invoices') IS NOT NULL");
         assert!(within(PATIENCE, created), "{}", nodes.servers[node].log());
@@ -93,9 +88,7 @@ fn nodes_with_a_registry_insert_at_the_same_time_and_each_row_arrives_at_each_no
 #[test]
 fn a_node_is_added_while_another_node_inserts() {
     let mut nodes = Nodes::new("added");
-    let mut without = section("Without a registry");
-    let settings = without.block("conf configured");
-    assert!(without.is_empty());
+    let [settings] = section("Without a registry").rest(["conf configured"]);
     let worker = |node: usize| settings.replace("worker_id = '1'", &format!("worker_id = '{}'", node + 1));
     for node in 0..2 {
         nodes.start(&worker(node), |builder| builder);
@@ -111,13 +104,12 @@ fn a_node_is_added_while_another_node_inserts() {
     nodes.start(&worker(2), |builder| builder);
     nodes.describe(2);
     guard(&nodes, 2);
-    let mut steps = section("Add a node");
-    nodes.psql(0, &steps.block("sql db1"));
-    nodes.psql(1, &steps.block("sql db2"));
+    let [db1, db2, then, db3] = section("Add a node").rest(["sql db1", "sql db2", "sql db2", "sql db3"]);
+    nodes.psql(0, &db1);
+    nodes.psql(1, &db2);
     finish(vec![(1, before)], &mut history, &mut rows);
-    nodes.psql(1, &steps.block("sql db2"));
-    nodes.psql(2, &steps.block("sql db3"));
-    assert!(steps.is_empty());
+    nodes.psql(1, &then);
+    nodes.psql(2, &db3);
     let after = (1..3).map(|node| (node, nodes.load(node))).collect();
     thread::sleep(WHILE);
     finish(after, &mut history, &mut rows);

@@ -64,9 +64,7 @@ impl Citus {
         shop(&nodes[0]).batch_execute(&add).expect("nodes");
         let citus = Citus { hosts, nodes };
         citus.wait();
-        recipe.block("text order");
-        let (statements, shown) = (recipe.block("sql coordinator"), recipe.block("text"));
-        assert!(recipe.is_empty());
+        let [_, statements, shown] = recipe.rest(["text order", "sql coordinator", "text"]);
         let printed = citus.hosts.psql(&citus.nodes[0], &statements).unwrap();
         let last = &printed[printed.find(" different").expect("the last query")..];
         assert_eq!(compare(last, &shown).is_ok(), workers == Workers::Registry, "{last}");
@@ -152,9 +150,8 @@ fn workers_of(ids: &[i64]) -> BTreeSet<i64> {
 #[test]
 fn each_statement_on_citus_draws_its_ids_where_the_page_says() {
     let Some(citus) = Citus::start("citus", Workers::Registry, "41:10:12") else { return };
-    let mut recipe = section("Which node draws the ID?");
-    citus.hosts.psql(&citus.nodes[0], &recipe.block("sql coordinator")).unwrap();
-    assert!(recipe.is_empty());
+    let [tables] = section("Which node draws the ID?").rest(["sql coordinator"]);
+    citus.hosts.psql(&citus.nodes[0], &tables).unwrap();
     let [coordinator, first, second] = citus.workers();
     let mut session = citus.coordinator();
     let mut all = drawn(&mut session, "INSERT INTO orders (customer) SELECT customer FROM names");
@@ -246,15 +243,14 @@ fn check_tables(citus: &Citus) {
         let plan = session.plan(&format!("SELECT FROM orders WHERE {filter}"));
         assert!(plan.contains(&format!("Task Count: {tasks}\n")) && plan.contains("Index Cond"), "{plan}");
     }
-    let mut recipe = section("Query, check and partition distributed tables");
-    let check = recipe.block("sql check");
-    citus.hosts.check(&citus.nodes[0], &check, &recipe.block("text"));
+    let [check, shown, partitions] =
+        section("Query, check and partition distributed tables").rest(["sql check", "text", "sql partitions"]);
+    citus.hosts.check(&citus.nodes[0], &check, &shown);
     assert!(
         session.one::<i64>("SELECT count(*) FROM snowflake_check('items')") > 0,
         "the other worker IDs are expected"
     );
-    citus.hosts.psql(&citus.nodes[0], &recipe.block("sql partitions")).unwrap();
-    assert!(recipe.is_empty());
+    citus.hosts.psql(&citus.nodes[0], &partitions).unwrap();
     assert_eq!(session.code("INSERT INTO events (customer) SELECT customer FROM orders"), None);
     let range = "snowflake_between(id, now() - interval '1 hour', now() + interval '1 minute')";
     let plan = session.plan(&format!("SELECT FROM events WHERE {range}"));

@@ -62,9 +62,7 @@ impl ShardHosts {
     /// Starts a server with an empty database for the page's statements, and with the worker ID that the page gives it. The control
     /// is a server with the worker ID of another one.
     pub fn start(&self, host: &str, change: impl FnOnce(Builder) -> Builder) -> Cluster {
-        let mut recipe = section("Worker IDs of shards");
-        let (registry, configured) = (recipe.block("conf registry"), recipe.block("conf configured"));
-        assert!(recipe.is_empty());
+        let [registry, configured] = section("Worker IDs of shards").rest(["conf registry", "conf configured"]);
         let block = if self.workers == Workers::Registry { registry } else { configured };
         let mut builder = self.builder(host);
         for (name, value) in settings(&block) {

@@ -32,10 +32,13 @@ impl PgBouncerPool {
                      GRANT SELECT, INSERT ON orders TO shop; GRANT CREATE ON DATABASE shop TO shop";
         shop(&server).batch_execute(table).expect("a superuser may");
 
-        let mut recipe = section("PgBouncer in transaction mode");
-        let (settings, users) = (recipe.block("ini pgbouncer"), recipe.block("text userlist"));
-        let statements = [recipe.block("sql pooled"), recipe.block("sql set"), recipe.block("text")];
-        assert!(recipe.is_empty());
+        let [settings, users, pooled, set, shown] = section("PgBouncer in transaction mode").rest([
+            "ini pgbouncer",
+            "text userlist",
+            "sql pooled",
+            "sql set",
+            "text",
+        ]);
         let files = Scratch::new(&format!("sharding_{test}.files"));
         let list = files.write("userlist.txt", &users).display().to_string();
         let address = loopback(0);
@@ -47,7 +50,7 @@ impl PgBouncerPool {
         config.host(&address).port(6432).user("shop").password("example-secret").dbname(SHOP);
         let pgbouncer =
             PgBouncer::start(&format!("sharding_{test}"), &settings, &config).expect("scripts/setup engines");
-        PgBouncerPool { pgbouncer, _files: files, server, statements }
+        PgBouncerPool { pgbouncer, _files: files, server, statements: [pooled, set, shown] }
     }
 
     fn connect(&self) -> Client {

@@ -29,9 +29,7 @@ struct PgpoolCluster {
 impl PgpoolCluster {
     /// Starts pgpool-II with the configuration of the page in this mode, and creates a table through it.
     fn start(name: &str, mode: &str, nodes: [Cluster; 2]) -> PgpoolCluster {
-        let mut recipe = section("pgpool-II");
-        let settings = recipe.block("conf pgpool");
-        assert!(recipe.is_empty());
+        let [settings] = section("pgpool-II").rest(["conf pgpool"]);
         assert!(settings.contains(STREAMING) && settings.contains("'10.0.0.5'"), "{settings}");
         let directory = Scratch::new(&format!("{name}.pgpool"));
         let (file, dir, address) = (directory.0.join("pgpool.conf"), directory.0.display(), loopback(0));

@@ -59,11 +59,9 @@ impl Shards {
 
     /// Types the page's second section.
     fn set_up_invoices(&self) {
-        let mut recipe = section("PL/Proxy: the shard draws the ID");
-        let (shard, proxy) = (recipe.block("sql shard"), recipe.block("sql proxy"));
+        let [shard, proxy] = section("PL/Proxy: the shard draws the ID").rest(["sql shard", "sql proxy"]);
         self.shards.iter().for_each(|server| drop(self.hosts.psql(server, &shard).unwrap()));
         self.hosts.psql(&self.proxy, &proxy).unwrap();
-        assert!(recipe.is_empty());
     }
 
     /// Returns the number of orders on each shard.
@@ -110,12 +108,16 @@ fn workers_of(ids: &[i64]) -> BTreeMap<i64, usize> {
 #[test]
 fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
     let mut shards = Shards::start("proxy", Workers::Registry, LAYOUT);
-    let mut recipe = section("PL/Proxy: the proxy draws the ID");
-    let (_, proxy) = (recipe.block("sql shard"), recipe.block("sql proxy"));
-    shards.hosts.check(&shards.proxy, &recipe.block("sql use"), &recipe.block("text"));
-    let repeat = recipe.block("sql repeat");
-    shards.hosts.check(&shards.proxy, &repeat, &recipe.block("text"));
-    assert!(recipe.is_empty());
+    let [_, proxy, first, shown, repeat, repeated] = section("PL/Proxy: the proxy draws the ID").rest([
+        "sql shard",
+        "sql proxy",
+        "sql use",
+        "text",
+        "sql repeat",
+        "text",
+    ]);
+    shards.hosts.check(&shards.proxy, &first, &shown);
+    shards.hosts.check(&shards.proxy, &repeat, &repeated);
 
     let mut session = shop(&shards.proxy);
     let ids = insert(&mut session, ORDERS);
@@ -158,24 +160,21 @@ fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
 
 /// Adds a shard as the page says, and finds all orders again.
 fn split(shards: &mut Shards, ids: &[i64]) {
-    let mut recipe = section("Move rows to another shard");
+    let [orders, invoices, count, proxy, shard1] =
+        section("Move rows to another shard").rest(["sh shard3", "sh shard3", "sql count", "sql proxy", "sql shard1"]);
     let third = shards.hosts.start("shard3", |builder| builder.set("snowflake_pg.lease", "10min"));
     for title in ["PL/Proxy: the proxy draws the ID", "PL/Proxy: the shard draws the ID"] {
         shards.hosts.psql(&third, &section(title).block("sql shard")).unwrap();
     }
     let before: i64 = shards.counts().iter().sum();
-    let [orders, invoices] = [(); 2].map(|()| recipe.block("sh shard3"));
-    let count = recipe.block("sql count");
     shards.hosts.shell(&orders).unwrap();
     let counted = [&shards.shards[0], &third].map(|shard| shards.hosts.psql(shard, &count).unwrap());
     assert_ne!(counted[0], counted[1], "the counts do not show that the invoices were not copied");
     shards.hosts.shell(&invoices).unwrap();
     let counted = [&shards.shards[0], &third].map(|shard| shards.hosts.psql(shard, &count).unwrap());
     assert_eq!(counted[0], counted[1], "not all rows were copied");
-    let proxy = recipe.block("sql proxy");
     shards.hosts.psql(&shards.proxy, &proxy).unwrap();
-    shards.hosts.psql(&shards.shards[0], &recipe.block("sql shard1")).unwrap();
-    assert!(recipe.is_empty());
+    shards.hosts.psql(&shards.shards[0], &shard1).unwrap();
     shards.shards.push(third);
     let counts = shards.counts();
     assert_eq!(counts.iter().sum::<i64>(), before, "{counts:?}");
