@@ -22,59 +22,35 @@ pub enum Table {
     Program,
 }
 
-/// A client, with its program.
-pub struct Client {
-    section: &'static str,
-    files: Vec<String>,
-    table: Table,
-    over_tcp: bool,
-}
-
-impl Client {
-    /// Returns the client whose section of the page has this title, and whose program is this file in `tests/clients`.
-    pub fn new(section: &'static str, program: &str, table: Table) -> Client {
-        Client { section, files: Vec::new(), table, over_tcp: false }.with(program)
+/// Runs the command of a client on a new server. `files` are the files in `tests/clients` with the blocks of this section of the
+/// page. The client connects to an address if it is `over_tcp`, and otherwise to a Unix socket. Afterwards, the table must have
+/// the default, and no ID that `snowflake_check` reports.
+pub fn run(section: &str, files: &[&str], table: Table, over_tcp: bool, command: Command) -> Printed {
+    check_blocks(section, files).unwrap();
+    let name: String = section.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let address = loopback(1);
+    let listens = if over_tcp { &address } else { "" };
+    let mut server = Cluster::builder(&format!("clients_{name}")).set("listen_addresses", listens).create();
+    let rules = "local all all trust\nhost all all 127.0.0.0/8 trust\n";
+    Host::get().write(&server.dir().join("pg_hba.conf"), rules);
+    server.start();
+    let mut session = server.session();
+    if table == Table::Page {
+        let create = Recipe::of(PAGE, "The table").block("sql");
+        session.batch_execute(&create).expect("the table of the page");
     }
-
-    /// Adds a file in `tests/clients` that contains other blocks of the section.
-    pub fn with(mut self, file: &str) -> Client {
-        self.files.push(file.into());
-        self
+    let mut command = server.client(command);
+    if over_tcp {
+        command.env("PGHOST", address);
     }
-
-    /// Lets the client connect to an address, and not to a Unix socket.
-    pub fn over_tcp(mut self) -> Client {
-        self.over_tcp = true;
-        self
-    }
-
-    /// Runs the command on a new server. Afterwards, the table must have the default, and no ID that `snowflake_check` reports.
-    pub fn run(&self, mut command: Command) -> Printed {
-        check_blocks(self.section, &self.files).unwrap();
-        let name: String = self.section.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let address = loopback(1);
-        let listens = if self.over_tcp { &address } else { "" };
-        let mut server = Cluster::builder(&format!("clients_{name}")).set("listen_addresses", listens).create();
-        let rules = "local all all trust\nhost all all 127.0.0.0/8 trust\n";
-        Host::get().write(&server.dir().join("pg_hba.conf"), rules);
-        server.start();
-        let mut session = server.session();
-        if self.table == Table::Page {
-            let create = Recipe::of(PAGE, "The table").block("sql");
-            session.batch_execute(&create).expect("the table of the page");
-        }
-        command = server.client(command);
-        if self.over_tcp {
-            command.env("PGHOST", address);
-        }
-        let printed = output(&mut command);
-        let default = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+    let printed = output(&mut command);
+    let default =
+        "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
              WHERE adrelid = 'customers'::regclass AND attname = 'id' AND atttypid = 'bigint'::regtype";
-        assert_eq!(session.all::<String>(default), ["snowflake_nextval()"]);
-        assert_eq!(session.all::<String>("SELECT problem FROM snowflake_check('customers', 'id')"), [""; 0]);
-        let query = "SELECT id::text || ' ' || name FROM customers ORDER BY customers.id";
-        Printed { rows: session.all(query), lines: lines(&printed) }
-    }
+    assert_eq!(session.all::<String>(default), ["snowflake_nextval()"]);
+    assert_eq!(session.all::<String>("SELECT problem FROM snowflake_check('customers', 'id')"), [""; 0]);
+    let query = "SELECT id::text || ' ' || name FROM customers ORDER BY customers.id";
+    Printed { rows: session.all(query), lines: lines(&printed) }
 }
 
 /// A line of a program: an ID as it was printed, and a name.

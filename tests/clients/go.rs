@@ -2,7 +2,7 @@
 
 use cluster::{assert_caught, command, repository};
 
-use crate::client::{Client, Table};
+use crate::client::{Table, run};
 
 #[test]
 fn pgx() {
@@ -11,7 +11,7 @@ fn pgx() {
     // Debian's packages are in a GOPATH, and have no modules.
     go.envs([("GO111MODULE", "off"), ("GOPATH", "/usr/share/gocode"), ("GOFLAGS", "")]);
     go.env("GOCACHE", repository().join("target/tools/clients/go"));
-    let printed = Client::new("pgx", "go/pgx.go", Table::Page).run(go);
+    let printed = run("pgx", &["go/pgx.go"], Table::Page, false, go);
     printed.check().unwrap();
     assert_caught(printed.exact("trap"), "the table has no row with ID");
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use cluster::{assert_caught, command, not_tested, output, page, repository};
 
-use crate::client::{Client, Printed, Table};
+use crate::client::{self, Printed, Table};
 
 /// What a client that rounds IDs does: it reads an ID that no row has.
 const ROUNDED: &str = "the table has no row with ID";
@@ -18,13 +18,14 @@ fn node() -> Command {
 
 /// Runs the program of a client in Node.js. The programs are also found next to the pinned packages, by a link that Node.js must not
 /// resolve.
-fn run(section: &'static str, name: &str, table: Table) -> Printed {
+fn run(section: &str, name: &str, table: Table) -> Printed {
     let program = format!("javascript/{name}.js");
+    let files = [&*program, "javascript/schema.prisma"];
+    let files = if name == "prisma" { &files[..] } else { &files[..1] };
     let mut node = node();
     node.args(["--preserve-symlinks", "--preserve-symlinks-main"]);
     node.arg(repository().join(format!("target/tools/clients/javascript/programs/{name}.js")));
-    let client = Client::new(section, &program, table);
-    if name == "prisma" { client.with("javascript/schema.prisma") } else { client }.run(node)
+    client::run(section, files, table, false, node)
 }
 
 /// The node in PATH can be older than the clients need.

@@ -33,7 +33,7 @@ pub fn check_parts(blocks: &[(String, String)], program: &str) -> Result<(), Str
 
 /// Checks that the section of the page with this title has blocks, and that each is a part of one of these files in
 /// `tests/clients`.
-pub fn check_blocks(section: &str, files: &[String]) -> Result<(), String> {
+pub fn check_blocks(section: &str, files: &[&str]) -> Result<(), String> {
     let found = sections(&page(PAGE)).into_iter().find(|found| found.title == section);
     let Some(found) = found else { return Err(format!("{PAGE} has no blocks in section {section:?}")) };
     // A model in a file of its own is shown first.

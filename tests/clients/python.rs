@@ -2,15 +2,15 @@
 
 use cluster::{assert_caught, command, repository};
 
-use crate::client::{Client, Printed, Table};
+use crate::client::{self, Printed, Table};
 
 /// Runs the program of a client in the environment with the pinned packages. Python does not look for modules next to the program, which
 /// has the name of a package.
-fn run(section: &'static str, name: &str, table: Table) -> Printed {
+fn run(section: &str, name: &str, table: Table) -> Printed {
     let program = format!("python/{name}.py");
     let mut python = command(repository().join("target/tools/clients/python/bin/python"));
     python.args(["-I", "-X", "utf8"]).arg(repository().join("tests/clients").join(&program));
-    Client::new(section, &program, table).run(python)
+    client::run(section, &[&program], table, false, python)
 }
 
 #[test]

@@ -2,22 +2,18 @@
 
 use cluster::{command, repository};
 
-use crate::client::{Client, Printed, Table};
+use crate::client::{self, Table};
 
 /// Runs the part of the program for a client. Each client refuses what would lose digits or rows.
-fn run(section: &'static str, name: &str, refuses: &str) {
-    let printed = printed(section, name);
-    printed.check().unwrap();
-    assert_eq!(printed.step("refused"), [("true".to_string(), refuses.to_string())]);
-}
-
-fn printed(section: &'static str, name: &str) -> Printed {
+fn run(section: &str, name: &str, refuses: &str) {
     let mut cargo = command("cargo");
     cargo
         .args(["run", "--quiet", "--locked", "--manifest-path"])
         .arg(repository().join("tests/clients/rust/Cargo.toml"));
     cargo.arg("--target-dir").arg(repository().join("target/tools/clients/rust")).arg(name);
-    Client::new(section, &format!("rust/src/{name}.rs"), Table::Page).run(cargo)
+    let printed = client::run(section, &[&format!("rust/src/{name}.rs")], Table::Page, false, cargo);
+    printed.check().unwrap();
+    assert_eq!(printed.step("refused"), [("true".to_string(), refuses.to_string())]);
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::fleet::{
     string, wait_for_log,
 };
 
-/// Starts a copy of a server beside it: a base backup that is taken while sessions draw IDs, or a copy of the stopped data directory.
+/// Starts a copy of a server beside it: a base backup that is taken while sessions draw IDs, or a copy of the stopped data
+/// directory.
 fn check_copy(server: Builder, copied: Builder, backup: bool) -> Result<[Cluster; 2], String> {
     let mut server = server.start();
     ensure!(within(SOON, || refused(&mut server.session()).is_none()), "no ID:\n{}", server.log());

@@ -7,8 +7,8 @@ use cluster::{Answer, Ask, Boot, Host, Load, Stop, within};
 
 use crate::fleet::{LAYOUT, SOON, logged, number, refused, renewed, renewed_above, seen, server, wait_for_log};
 
-/// The primary is stopped, one standby is promoted, and the other one follows it. All connect to the same list of hosts, in which the
-/// standbys are the first ones.
+/// The primary is stopped, one standby is promoted, and the other one follows it. All connect to the same list of hosts, in which
+/// the standbys are the first ones.
 #[test]
 fn a_primary_and_two_standbys_keep_their_numbers_through_a_promotion() {
     let names = ["within_1", "within_2", "within_3"];
