@@ -4,7 +4,7 @@ use std::fs;
 
 use cluster::{Answer, Boot, Client, Cluster, Stop, check_unique, within};
 
-use crate::fleet::{LAYOUT, SOON, refused, registry, renewed, renewed_above, seen, server, string};
+use crate::fleet::{LAYOUT, SOON, refused, renewed, renewed_above, seen, server, string, with_server};
 
 /// Three days minus a minute.
 const AHEAD: &str = "+259140";
@@ -24,9 +24,7 @@ fn heartbeat(registry: &Cluster, server: &Cluster) {
 
 #[test]
 fn a_restart_ends_the_error_after_a_wrong_clock_was_accepted() {
-    let registry = registry("ahead_registry");
-    let mut server = server("ahead", &string(&registry)).clock("+0").start();
-    renewed(&registry, &server);
+    let (registry, mut server, _) = with_server("ahead", |builder| builder.clock("+0"));
     let mut client = server.session();
     let mut ids = client.batch(1_000);
     server.set_clock(AHEAD);
@@ -47,9 +45,7 @@ fn a_restart_ends_the_error_after_a_wrong_clock_was_accepted() {
 
 #[test]
 fn a_server_that_was_started_with_a_wrong_clock_continues_when_the_clock_is_right() {
-    let registry = registry("ahead_start_registry");
-    let mut server = server("ahead_start", &string(&registry)).clock("+0").start();
-    renewed(&registry, &server);
+    let (_registry, mut server, _) = with_server("ahead_start", |builder| builder.clock("+0"));
     let mut ids = server.session().batch(1_000);
     server.set_clock(AHEAD);
     server.restart(Stop::Fast);

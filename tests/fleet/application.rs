@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use cluster::{Answer, Cluster, Host, Scratch, assert_caught, command, ensure, repository, within};
 use flake::{IdFormat, Issuer, Mark, Node, Reading};
 
-use crate::fleet::{LAYOUT, SOON, logged, registry, renewed, server, string};
+use crate::fleet::{LAYOUT, SOON, logged, registry, renewed, server, string, with_server};
 
 /// Returns the command that runs an example. Cargo builds it first if necessary.
 fn example(name: &str, arguments: &[&str]) -> Command {
@@ -73,9 +73,8 @@ fn applications_and_servers_of_a_fleet_issue_different_ids() {
 
 #[test]
 fn an_application_with_the_worker_id_of_a_server_is_caught() {
-    let registry = registry("fleet_application_shares");
-    let server = server("fleet_application_shares_1", &string(&registry)).start();
-    let worker = u32::try_from(renewed(&registry, &server).worker).expect("worker IDs are not negative");
+    let (_registry, server, seen) = with_server("fleet_application_shares", |builder| builder);
+    let worker = u32::try_from(seen.worker).expect("worker IDs are not negative");
     let id: i64 = server.session().one("SELECT snowflake_nextval()");
     let format = IdFormat::parse(LAYOUT).expect("a layout");
     // An application whose clock shows what the server's clock showed, and to which somebody has given the server's worker ID.

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Cluster, check_unique, within};
 
-use crate::fleet::{SOON, refused, registry, renewed, renewed_above, seen, server, status, string};
+use crate::fleet::{SOON, refused, renewed_above, seen, status, with_server};
 
 const BOUND: &str = "SELECT extract(epoch FROM granted_until)::float8 FROM snowflake_status";
 
@@ -22,9 +22,7 @@ fn raised(registry: &Cluster, server: &Cluster) -> f64 {
 /// raised.
 #[test]
 fn a_clock_that_is_set_back_by_more_than_the_lease_ends_the_grant_until_it_is_corrected() {
-    let registry = registry("clock_back_registry");
-    let server = server("clock_back", &string(&registry)).clock("+0").start();
-    renewed(&registry, &server);
+    let (registry, server, _) = with_server("clock_back", |builder| builder.clock("+0"));
     let mut client = server.session();
     let mut ids = client.batch(1_000);
     // The control: while the clock is right, heartbeats raise the bound.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use cluster::{Answer, Boot, Builder, Host, Stop, assert_caught, ensure, within};
 
 use crate::fake::by_tcp;
-use crate::fleet::{SOON, logged, registrar, registry, renewed, renewed_above, seen, server, string, wait_for_log};
+use crate::fleet::{
+    SOON, logged, registrar, registry, renewed, renewed_above, seen, server, string, wait_for_log, with_server,
+};
 
 #[test]
 fn an_outage_is_logged_once_and_its_end_too() {
-    let mut registry = registry("fleet_outage");
-    let server = server("fleet_outage_1", &string(&registry)).start();
-    let first = renewed(&registry, &server);
+    let (mut registry, server, first) = with_server("fleet_outage", |builder| builder);
     registry.stop(Stop::Immediate);
     wait_for_log(&server, "heartbeat failed: cannot connect to the registry");
     // Several heartbeats fail.
@@ -123,10 +123,8 @@ fn threads(pid: u32) -> BTreeMap<u32, u64> {
 
 /// The registry stores a renewal, and the server ends before the answer arrives. The nonce of the renewal is in the witness.
 fn check_half_way(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
-    let mut registry = registry(name);
     let machine = Boot::new(name);
-    let mut server = change(server(&format!("{name}_1"), &string(&registry)).on(&machine)).start();
-    let first = renewed(&registry, &server);
+    let (mut registry, mut server, first) = with_server(name, |builder| change(builder.on(&machine)));
     registry.set("synchronous_standby_names", "nobody");
     registry.reload();
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity

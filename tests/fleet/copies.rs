@@ -10,7 +10,7 @@ use cluster::{
 
 use crate::fleet::{
     SOON, SeenServer, logged, number, refused, registrar, registry, renewed, replace, seen, server, signal, status,
-    string, wait_for_log,
+    string, wait_for_log, with_server,
 };
 
 /// Starts a copy of a server beside it: a base backup that is taken while sessions draw IDs, or a copy of the stopped data
@@ -82,9 +82,7 @@ fn check_promotion(primary: &Cluster, standby: Builder) -> Result<(), String> {
 
 #[test]
 fn a_standby_that_is_promoted_beside_its_primary_repeats_nothing() {
-    let registry = registry("issue_promoted");
-    let primary = server("issue_promoted_1", &string(&registry)).start();
-    renewed(&registry, &primary);
+    let (registry, primary, _) = with_server("issue_promoted", |builder| builder);
     check_promotion(&primary, server("issue_promoted_2", &string(&registry))).unwrap();
 }
 
@@ -133,17 +131,14 @@ fn a_start_that_is_ignored_is_caught() {
 
 /// A copy of a running machine renews the grant. The first server is fenced while its sessions issue IDs.
 fn check_fence(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
-    let registry = registry(name);
     let (machine, other) = (Boot::new(&format!("{name}_a")), Boot::new(&format!("{name}_b")));
-    let like = |name: &str| server(name, &string(&registry));
-    let mut first = change(like(&format!("{name}_1")).on(&machine)).start();
-    renewed(&registry, &first);
+    let (registry, mut first, _) = with_server(name, |builder| change(builder.on(&machine)));
     let mut client = first.session();
     client.batch(1_000);
     let guarded = "CREATE TABLE guarded (id bigint PRIMARY KEY); SELECT snowflake_guard('guarded')";
     client.batch_execute(guarded).expect("a superuser may");
     // The second server has a witness of its own, whose contents are replaced.
-    let mut twin = like(&format!("{name}_2")).on(&other).start();
+    let mut twin = server(&format!("{name}_2"), &string(&registry)).on(&other).start();
     renewed(&registry, &twin);
     twin.stop(Stop::Fast);
     let pid = registrar(&first).expect("the registrar runs");

@@ -29,6 +29,14 @@ pub fn server(name: &str, string: &str) -> Builder {
         .set("snowflake_pg.lease", "10min")
 }
 
+/// Starts a registry, and a server of its fleet with this change. The server has renewed its grant, which is returned, too.
+pub fn with_server(name: &str, change: impl FnOnce(Builder) -> Builder) -> (Cluster, Cluster, SeenServer) {
+    let registry = registry(name);
+    let server = change(server(&format!("{name}_1"), &string(&registry))).start();
+    let seen = renewed(&registry, &server);
+    (registry, server, seen)
+}
+
 /// A row of the registry's view of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenServer {

@@ -51,11 +51,8 @@ fn drop_origin(mut server: Cluster) -> Cluster {
 /// Upgrades the server, here to the same version.
 fn upgrade(mut old: Cluster, new: Builder) -> Cluster {
     old.stop(Stop::Fast);
-    let new = new.sparse().empty();
+    let new = new.sparse().create_anew();
     let host = Host::get();
-    let mut initdb = host.program("initdb");
-    initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]);
-    output(initdb.arg(new.dir()));
     let bin = host.installation().bin.display().to_string();
     let work = Scratch::new(&format!("{}_work", old.dir().file_name().expect("a name").to_string_lossy()));
     let mut upgrade = host.program("pg_upgrade");

@@ -6,18 +6,16 @@ use std::time::{Duration, Instant};
 use cluster::{Answer, Ask, Boot, Builder, Cluster, Load, Stop, assert_caught, check_unique, ensure, within};
 
 use crate::fleet::{
-    NARROW, SOON, UNASSIGNED, check_refused, logged, refused, registry, renewed, renewed_above, server, status, string,
-    wait_for_log,
+    NARROW, SOON, UNASSIGNED, check_refused, logged, refused, renewed, renewed_above, server, status, string,
+    wait_for_log, with_server,
 };
 
 const ENDED: &str = "the grant for worker ID 0 has ended";
 
 #[test]
 fn a_server_that_is_restarted_while_the_registry_is_down_goes_on_and_a_machine_that_is_restarted_waits() {
-    let mut registry = registry("issue_alone");
     let machine = Boot::new("issue_alone");
-    let mut server = server("issue_alone_1", &string(&registry)).on(&machine).start();
-    let first = renewed(&registry, &server);
+    let (mut registry, mut server, first) = with_server("issue_alone", |builder| builder.on(&machine));
     let mut ids = server.session().batch(1_000);
     registry.stop(Stop::Immediate);
     for how in [Stop::Fast, Stop::Immediate] {

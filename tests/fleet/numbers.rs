@@ -6,15 +6,13 @@ use std::process::Stdio;
 use cluster::{Answer, Boot, Builder, Cluster, Stop, assert_caught, command, ensure, sqlstate, within};
 
 use crate::fleet::{
-    SOON, logged, registrar, registry, renewed, renewed_above, seen, server, signal, string, wait_for_log,
+    SOON, logged, registrar, registry, renewed, renewed_above, seen, server, signal, string, wait_for_log, with_server,
 };
 
 #[test]
 fn a_restart_keeps_the_number_and_a_reboot_gets_another() {
-    let registry = registry("fleet_restart");
     let machine = Boot::new("fleet_restart");
-    let mut server = server("fleet_restart_1", &string(&registry)).on(&machine).start();
-    let first = renewed(&registry, &server);
+    let (registry, mut server, first) = with_server("fleet_restart", |builder| builder.on(&machine));
     for how in [Stop::Fast, Stop::Immediate] {
         server.restart(how);
         let count = seen(&registry, &server)[0].count;
@@ -38,9 +36,7 @@ fn a_restart_keeps_the_number_and_a_reboot_gets_another() {
 /// Without a witness, the record of the grant is in shared memory, which outlives the registrar.
 #[test]
 fn a_registrar_that_ends_is_started_again_and_keeps_the_number() {
-    let registry = registry("fleet_ended");
-    let server = server("fleet_ended_1", &string(&registry)).start();
-    let first = renewed(&registry, &server);
+    let (registry, server, first) = with_server("fleet_ended", |builder| builder);
     let pid = registrar(&server).expect("the registrar runs");
     signal(pid, "TERM");
     assert!(within(SOON, || registrar(&server).is_some_and(|new| new != pid)), "{}", server.log());
@@ -51,10 +47,8 @@ fn a_registrar_that_ends_is_started_again_and_keeps_the_number() {
 
 #[test]
 fn a_crash_of_the_registrar_keeps_the_number_of_the_witness() {
-    let registry = registry("fleet_killed");
     let machine = Boot::new("fleet_killed");
-    let server = server("fleet_killed_1", &string(&registry)).on(&machine).start();
-    let first = renewed(&registry, &server);
+    let (registry, server, first) = with_server("fleet_killed", |builder| builder.on(&machine));
     for crash in 1..=3 {
         signal(registrar(&server).expect("the registrar runs"), "KILL");
         let reinitialized = || logged(&server, "all server processes terminated; reinitializing") == crash;
@@ -128,9 +122,7 @@ fn a_witness_that_is_not_locked_is_caught() {
 /// A function that lowers the mark has compared it with the IDs of the previous worker ID.
 #[test]
 fn a_mark_is_not_set_for_a_worker_id_that_has_changed_meanwhile() {
-    let registry = registry("fleet_mark");
-    let server = server("fleet_mark_1", &string(&registry)).start();
-    renewed(&registry, &server);
+    let (registry, server, _) = with_server("fleet_mark", |builder| builder);
     let mut client = server.session();
     client
         .batch_execute(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster::{Answer, Ask, Builder, Cluster, History, Load, assert_caught, ensure, within};
 
-use crate::fleet::{SOON, logged, registry, renewed, server, string};
+use crate::fleet::{SOON, logged, registry, renewed, server, string, with_server};
 
 /// Starts eight servers at the same instant, and inserts rows into all of them at the same time.
 fn check_eight(name: &str, like: impl Fn(&str) -> Builder) -> Result<Vec<Cluster>, String> {
@@ -51,9 +51,7 @@ fn eight_servers_that_start_together_insert_rows_at_once() {
 
 #[test]
 fn the_status_shows_the_grant() {
-    let registry = registry("issue_status");
-    let server = server("issue_status_1", &string(&registry)).start();
-    renewed(&registry, &server);
+    let (_registry, server, _) = with_server("issue_status", |builder| builder);
     let mut client = server.session();
     let granted =
         "SELECT registry_state = 'granted' AND worker_id = 0 AND worker_id_since <= now() AND last_heartbeat <= now()

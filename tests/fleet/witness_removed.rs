@@ -4,26 +4,24 @@ use std::fs;
 
 use cluster::{Answer, Boot, Builder, Stop, assert_caught, ensure, within};
 
-use crate::fleet::{SOON, logged, number, registry, renewed, server, string, wait_for_log};
+use crate::fleet::{SOON, logged, number, renewed_above, seen, wait_for_log, with_server};
 
 const LINE: &str = "WARNING:  snowflake_pg: the witness file was removed";
 
 /// Removes the file of a server's witness, and restarts the server after some heartbeats.
 fn check(name: &str, like: fn(Builder) -> Builder) -> Result<(), String> {
-    let (registry, machine) = (registry(&format!("{name}_registry")), Boot::new(name));
-    let mut server = like(server(name, &string(&registry))).on(&machine).start();
+    let machine = Boot::new(name);
+    let (registry, mut server, first) = with_server(name, |builder| like(builder).on(&machine));
     server.session().batch(10);
-    let seen = renewed(&registry, &server);
     fs::remove_file(machine.witnesses().remove(0)).expect("the file can be removed");
-    let told =
-        within(SOON, || logged(&server, LINE) > 0 || crate::fleet::seen(&registry, &server)[0].count > seen.count + 5);
+    let told = within(SOON, || logged(&server, LINE) > 0 || seen(&registry, &server)[0].count > first.count + 5);
     ensure!(told && logged(&server, LINE) == 1, "nothing is logged:\n{}", server.log());
     assert!(server.log().contains("it will request a different worker ID from the registry"), "{}", server.log());
     // The server goes on, and says it once.
     server.session().batch(10);
     let before = number(&server);
-    let count = crate::fleet::seen(&registry, &server)[0].count;
-    crate::fleet::renewed_above(&registry, &server, count + 1);
+    let count = seen(&registry, &server)[0].count;
+    renewed_above(&registry, &server, count + 1);
     assert_eq!((logged(&server, LINE), number(&server)), (1, before.clone()), "{}", server.log());
     // The hint works.
     server.restart(Stop::Fast);
