@@ -71,7 +71,7 @@ fn play(name: &str, from: From) -> Result<(), String> {
     orders_2.server().promote();
     shop.service.lead_to(&orders_2.address);
     for pod in [&orders_1, &orders_2] {
-        pod.wait_for_ids()?;
+        pod.server().wait_for_ids();
         ids.extend(draw_above(&mut pod.server().connect(), mark));
     }
     check_unique(&mut ids)?;
@@ -105,7 +105,7 @@ fn play(name: &str, from: From) -> Result<(), String> {
     orders_3.server().promote();
     shop.service.lead_to(&orders_3.address);
     for pod in [&orders_2, &orders_3] {
-        pod.wait_for_ids()?;
+        pod.server().wait_for_ids();
         ids.extend(draw_above(&mut pod.server().connect(), mark));
     }
     assert_eq!(orders_3.worker(), last);
@@ -130,7 +130,7 @@ fn play(name: &str, from: From) -> Result<(), String> {
     // The pod of the primary is created again with its volume, and asks its own registry.
     orders_3.reschedule();
     orders_3.wait_for_other_worker(&[last])?;
-    orders_3.wait_for_ids()?;
+    orders_3.server().wait_for_ids();
     ids.extend(orders_3.server().connect().batch(cluster::SPARSE_PER_SECOND));
     check_unique(&mut ids)?;
     check_restored(name, &parameters, &orders_3)
@@ -193,7 +193,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
     };
     let parameters = secret.here(&parameters(&client));
     let orders = connected(2, &parameters);
-    orders.wait_for_ids().unwrap();
+    orders.server().wait_for_ids();
 
     // The same with a password file that the group can read, as the files of a secret are mounted.
     let hba = format!("{}\nhostssl fleet fleet all scram-sha-256", pods::TRUST);
@@ -211,7 +211,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
     // Only the mode of the file is wrong.
     secret.close(&file);
     shut.restart(Stop::Fast);
-    shut.wait_for_ids().unwrap();
+    shut.server().wait_for_ids();
 }
 
 /// The volume for the witness of a StatefulSet outlives a container. A directory that is missing is reported.
@@ -229,7 +229,7 @@ fn a_witness_in_a_volume_in_memory_outlives_the_container() {
     let registry = format!("host={} user=postgres dbname=postgres", fleet.server().socket().display());
     let mut pod = Shop::stateful(&shop, 2, &arguments, mount, &registry);
     pod.start();
-    pod.wait_for_ids().unwrap();
+    pod.server().wait_for_ids();
     let first = pod.worker();
     pod.restart(Stop::Immediate);
     assert_eq!(pod.worker(), first);
@@ -238,7 +238,7 @@ fn a_witness_in_a_volume_in_memory_outlives_the_container() {
     let mut bare = Shop::stateful(&shop, 3, &arguments, "/elsewhere", &registry);
     bare.start();
     bare.wait_for_log(&format!("cannot use directory \"{mount}\" for the witness")).unwrap();
-    bare.wait_for_ids().unwrap();
+    bare.server().wait_for_ids();
     let first = bare.worker();
     bare.restart(Stop::Fast);
     bare.wait_for_other_worker(&[first]).unwrap();

@@ -17,7 +17,7 @@ use crate::fleet::{
 /// directory.
 fn check_copy(server: Builder, copied: Builder, backup: bool) -> Result<[Cluster; 2], String> {
     let mut server = server.start();
-    ensure!(within(SOON, || refused(&mut server.session()).is_none()), "no ID:\n{}", server.log());
+    server.wait_for_ids();
     let load = Load::start(&server, 2, Ask::READING, "");
     let mut twin = if backup {
         server.backup(copied)
@@ -29,7 +29,7 @@ fn check_copy(server: Builder, copied: Builder, backup: bool) -> Result<[Cluster
         twin
     };
     twin.start();
-    ensure!(within(SOON, || refused(&mut twin.session()).is_none()), "no ID:\n{}", twin.log());
+    twin.wait_for_ids();
     let mut ledger = History::together(&[&server, &twin], Ask::READING, Duration::from_secs(3))?;
     ledger.merge(load.finish());
     ledger.check(100)?;

@@ -67,10 +67,7 @@ fn issue(servers: &[&Cluster], ledger: &mut History) -> Result<(), String> {
 fn check(name: &str, outage: WriteFailure, like: impl Fn(&str, &Cluster) -> Builder) -> Result<(), String> {
     let mut registry = registry(&format!("{name}_a"));
     let mut servers = [1, 2].map(|n| like(&format!("{name}_{n}"), &registry).start());
-    for server in &servers {
-        let mut client = server.session();
-        ensure!(within(SOON, || refused(&mut client).is_none()), "{}", server.log());
-    }
+    servers.iter().for_each(Cluster::wait_for_ids);
     let standby = (outage == WriteFailure::Standby).then(|| {
         let standby = registry.standby(Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries"));
         assert!(within(SOON, || servers.iter().all(|server| !seen(&standby, server).is_empty())), "it does not follow");

@@ -1,8 +1,8 @@
-//! The wait for the background worker that creates the origin after a server has started.
+//! The waits after a server has started: for the background worker that creates the origin, and for a worker ID.
 
 use std::time::Duration;
 
-use crate::{Answer, Client, Cluster, within};
+use crate::{Answer, Client, Cluster, PATIENCE, within};
 
 /// How long to wait for the background worker. The wait has a limit because some tests block the background worker or its log
 /// lines.
@@ -22,5 +22,11 @@ impl Cluster {
         if has_worker {
             within(MOMENT, || SAID.iter().any(|said| self.log().contains(said)));
         }
+    }
+    /// Creates the extension if necessary, and waits until the server issues IDs. A registry needs a moment to assign a worker ID.
+    pub fn wait_for_ids(&self) {
+        let mut session = self.session();
+        let issues = within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none());
+        assert!(issues, "no IDs:\n{}", self.log());
     }
 }

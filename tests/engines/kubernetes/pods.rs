@@ -248,17 +248,6 @@ impl Pod {
         Ok(())
     }
 
-    /// Waits until the instance issues IDs.
-    pub fn wait_for_ids(&self) -> Result<(), String> {
-        let mut session = self.server().session();
-        ensure!(
-            within(PATIENCE, || session.query("SELECT snowflake_nextval()", &[]).is_ok()),
-            "no IDs:\n{}",
-            self.log()
-        );
-        Ok(())
-    }
-
     /// Waits until the instance has a worker ID that is not in this list, and returns it.
     pub fn wait_for_other_worker(&self, known: &[String]) -> Result<String, String> {
         let other = || self.worker().parse::<u32>().is_ok() && !known.contains(&self.worker());

@@ -1,7 +1,7 @@
 //! Sessions draw IDs while the members of a cluster are switched, killed, rewound and reinitialized. Every ID that a session receives
 //! counts, also those of an old primary that goes on beside the new one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cluster::{Answer, Ask, Client, History, Load, Patroni, assert_caught, check_unique, ensure, last_to_draw, within};
 
@@ -26,9 +26,8 @@ enum AssignedBy {
 
 struct FailoverStory {
     patroni: Patroni,
-    load: Option<Load>,
+    load: Load,
     ledger: History,
-    begun: Instant,
 }
 
 impl FailoverStory {
@@ -41,14 +40,8 @@ impl FailoverStory {
         };
         let sql = "CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval())";
         patroni.connect().batch_execute(sql).expect("a superuser may");
-        let load = Some(Load::at(&patroni.config(), 4, ASKS, ""));
-        let mut story = FailoverStory { patroni, load, ledger: History::default(), begun: Instant::now() };
-        story.tell("begin");
-        story
-    }
-
-    fn tell(&mut self, what: &str) {
-        println!("{:5.1} {what}", self.begun.elapsed().as_secs_f64());
+        let load = Load::at(&patroni.config(), 4, ASKS, "");
+        FailoverStory { patroni, load, ledger: History::default() }
     }
 
     fn workers(&self) -> Vec<String> {
@@ -57,8 +50,8 @@ impl FailoverStory {
 
     /// Ends the sessions, and checks what all of them have received.
     fn end(mut self) -> Result<(), String> {
-        self.ledger.merge(self.load.take().expect("it was started").finish());
-        self.tell(&format!("{} IDs, {:?}", self.ledger.len(), self.ledger.errors));
+        self.ledger.merge(self.load.finish());
+        println!("{} IDs, {:?}", self.ledger.len(), self.ledger.errors);
         self.ledger.check(5_000)
     }
 
@@ -68,7 +61,6 @@ impl FailoverStory {
         let on_old = Load::at(&self.patroni.members[old].config(), 1, ASKS, "");
         self.patroni.members[old].kill_patroni();
         let new = self.patroni.leader_after(old);
-        self.tell("another leader");
         let mut on_old_too = self.patroni.members[old].connect();
         ensure!(!on_old_too.one::<bool>("SELECT pg_is_in_recovery()"), "the old primary has not gone on");
         let ids: Vec<i64> = on_old_too.all("SELECT snowflake_nextval()");
@@ -80,11 +72,9 @@ impl FailoverStory {
             self.ledger.stretches.push(ids);
         }
         self.ledger.stretches.push(ids);
-        self.tell("both have issued");
         drop(on_old_too);
         self.patroni.members[old].start();
         self.patroni.wait_for_members();
-        self.tell("rewound");
         let log = self.patroni.members[old].log();
         ensure!(log.contains("running pg_rewind"), "the old primary was not rewound:\n{log}");
         self.ledger.merge(on_old.finish());
@@ -108,9 +98,7 @@ fn play(test: &str, way: AssignedBy) -> Result<(), String> {
     check_unique(&mut workers.iter().map(|worker| worker.parse::<i64>().expect("a number") + 1).collect::<Vec<_>>())?;
     let leader = story.patroni.leader();
     story.patroni.switchover((leader + 1) % 3);
-    story.tell("switchover");
     story.patroni.wait_for_members();
-    story.tell("followed");
     let leader = story.patroni.leader();
     let killed = story.patroni.members[leader].postmaster();
     story.patroni.members[leader].kill_postgres();
@@ -118,21 +106,18 @@ fn play(test: &str, way: AssignedBy) -> Result<(), String> {
     ensure!(within(PATIENCE, others), "PostgreSQL was not started again");
     story.patroni.wait_for_members();
     ensure!(story.patroni.leader() == leader, "another member has taken over");
-    story.tell("restarted after kill -9");
     story.split()?;
     ensure!(story.workers() == workers, "{workers:?} became {:?}", story.workers());
     let leader = story.patroni.leader();
     let standby = (leader + 1) % 3;
     story.patroni.members[standby].reinitialize();
     story.patroni.wait_for_members();
-    story.tell("reinitialized");
     story.patroni.wait_for_workers();
     let now = story.workers();
     let same = now[standby] == workers[standby];
     ensure!(same == (way == AssignedBy::Member), "{workers:?} became {now:?} when a member was reinitialized");
     story.patroni.switchover(standby);
     story.patroni.wait_for_members();
-    story.tell("switchover to what was reinitialized");
     story.synchronous()?;
     story.end()
 }
@@ -146,12 +131,10 @@ impl FailoverStory {
         let synchronous =
             || self.patroni.members[old].try_connect().is_some_and(|mut session| session.one::<bool>(sql));
         ensure!(within(PATIENCE, synchronous), "no standby is synchronous:\n{}", self.patroni.log());
-        self.tell("synchronous");
         let mut session = self.patroni.members[old].connect();
         session.batch_execute("SET statement_timeout = '3s'").expect("anybody may");
         self.patroni.members[old].kill_patroni();
         let new = self.patroni.leader_after(old);
-        self.tell("another leader");
         let mut ids = Vec::new();
         let stops = within(PATIENCE, || match session.query_one("SELECT snowflake_nextval()", &[]) {
             Ok(row) => {
@@ -161,12 +144,10 @@ impl FailoverStory {
             Err(error) => error.code().is_some_and(|code| code.code() == "57014"),
         });
         ensure!(stops, "the old primary goes on");
-        self.tell("the old primary waits");
         self.ledger.stretches.push(ids);
         self.ledger.stretches.push(self.patroni.members[new].connect().batch(2_000));
         self.patroni.members[old].start();
         self.patroni.wait_for_members();
-        self.tell("rewound");
         Ok(())
     }
 }

@@ -2,9 +2,7 @@
 
 use cluster::{Answer, Boot, Cluster, SPARSE_LAYOUT, Stop, assert_caught, check_unique, draw_above, ensure};
 
-use crate::pgbackrest::hosts::{
-    BackupHosts, Lost, beside, block, compare, number, psql, section, wait_for_end, wait_for_worker,
-};
+use crate::pgbackrest::hosts::{BackupHosts, Lost, beside, block, compare, number, psql, section, wait_for_end};
 
 /// The worker ID of the old server, where its restore brings it to the copy.
 const ALTERED: &str = "ALTER SYSTEM SET snowflake_pg.worker_id = 1";
@@ -64,7 +62,7 @@ fn servers_that_are_restored_elsewhere_get_worker_ids_from_the_registry() {
     hosts.shell("db2", &lost.at(&copy.block("sh db2"))).unwrap();
     db2.start();
     wait_for_end(&db2).unwrap();
-    wait_for_worker(&db2);
+    db2.wait_for_ids();
     ids.extend(beside(&db1, &db2));
     let workers = [&db1, &db2].map(number);
     assert_ne!(workers[0], workers[1]);
@@ -80,7 +78,7 @@ fn servers_that_are_restored_elsewhere_get_worker_ids_from_the_registry() {
     db3.set_clock_behind(&ids);
     db3.start();
     wait_for_end(&db3).unwrap();
-    wait_for_worker(&db3);
+    db3.wait_for_ids();
     let (status, shown) = (gone.block("sql registry"), gone.block("text"));
     compare(&psql(&db3, &status).unwrap().replace("2 |", "1 |"), &shown).unwrap();
     assert!(!workers.contains(&number(&db3)));

@@ -231,9 +231,3 @@ pub fn compare(printed: &str, shown: &str) -> Result<(), String> {
 pub fn number(server: &Cluster) -> String {
     server.connect().one("SHOW snowflake_pg.worker_id")
 }
-
-/// Waits until a server issues IDs.
-pub fn wait_for_worker(server: &Cluster) {
-    let issues = || server.connect().query("SELECT snowflake_nextval()", &[]).is_ok();
-    assert!(within(PATIENCE, issues), "no IDs:\n{}", server.log());
-}

@@ -6,7 +6,7 @@ use cluster::{
 };
 
 use crate::pgbackrest::hosts::{
-    BackupHosts, Lost, PATIENCE, block, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
+    BackupHosts, Lost, PATIENCE, block, compare, number, psql, section, wait_for_archive, wait_for_end,
 };
 
 /// What is done before clients connect.
@@ -61,7 +61,7 @@ fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
         ensure!(set.contains(example), "the page's mark is another");
         psql(&db1, &set.replace(example, &mark.to_string()))?;
     }
-    wait_for_worker(&db1);
+    db1.wait_for_ids();
     ensure!((number(&db1) == worker) == (done != InPlaceStep::RegistryAfterRestart), "{} after {worker}", number(&db1));
     // The start can take longer than the clock is behind.
     db1.set_clock_behind(&ids);

@@ -3,7 +3,7 @@
 use cluster::{Answer, Ask, Cluster, History, Stop, assert_caught, ensure, succeeds_within};
 
 use crate::pgbackrest::hosts::{
-    BackupHosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end, wait_for_worker,
+    BackupHosts, Lost, PATIENCE, compare, number, psql, section, wait_for_archive, wait_for_end,
 };
 
 /// Restores the registry. A server that got its worker ID in the part that is lost cannot reach the registry, and continues.
@@ -27,8 +27,7 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     };
     let (first, second) = (server("first"), server("second"));
     let mut first = first.start();
-    drop(first.session());
-    wait_for_worker(&first);
+    first.wait_for_ids();
     ensure!(number(&first) == "0", "the server has worker ID {}", number(&first));
     wait_for_archive(&registry)?;
     first.set("snowflake_pg.registry", "host=/nowhere");
@@ -46,8 +45,7 @@ fn check(test: &str, noticed: bool) -> Result<(), String> {
     registry.start();
     wait_for_end(&registry)?;
     let second = second.start();
-    drop(second.session());
-    wait_for_worker(&second);
+    second.wait_for_ids();
     if noticed {
         succeeds_within(PATIENCE, || psql(&registry, &query).and_then(|printed| compare(&printed, &shown)))?;
     }

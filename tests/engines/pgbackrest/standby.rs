@@ -3,7 +3,7 @@
 use cluster::{Answer, Boot, Cluster, SPARSE_LAYOUT, Stop, assert_caught, check_unique, ensure};
 
 use crate::pgbackrest::hosts::{
-    BackupHosts, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second, wait_for_worker,
+    BackupHosts, beside, block, number, section, wait_for_archive, wait_for_end, wait_for_next_second,
 };
 
 /// Restores a backup of the standby `db2` on `db3`, and lets the server issue IDs beside the primary.
@@ -40,7 +40,7 @@ fn check(test: &str, with_registry: bool) -> Result<(), String> {
     hosts.shell("db3", "pgbackrest --stanza=main --archive-mode=off restore")?;
     db3.start();
     wait_for_end(&db3)?;
-    wait_for_worker(&db3);
+    db3.wait_for_ids();
     let (primary, restored) = (number(&db1), number(&db3));
     ensure!(restored != number(&db2), "the server has the worker ID of the standby");
     ids.extend(beside(&db1, &db3));

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use cluster::{
-    Answer, Client, Cluster, Host, PATIENCE, SPARSE_LAYOUT, assert_caught, check_unique, ensure, not_tested, page,
-    settings, within,
+    Answer, Client, Cluster, Host, SPARSE_LAYOUT, assert_caught, check_unique, ensure, not_tested, page, settings,
 };
 
 use crate::sharding::page::{PAGE, ShardHosts, Workers, compare, section, shop};
@@ -63,7 +62,7 @@ impl Citus {
         );
         shop(&nodes[0]).batch_execute(&add).expect("nodes");
         let citus = Citus { hosts, nodes };
-        citus.wait();
+        citus.nodes.iter().for_each(Cluster::wait_for_ids);
         let [_, statements, shown] = recipe.rest(["text order", "sql coordinator", "text"]);
         let printed = citus.hosts.psql(&citus.nodes[0], &statements).unwrap();
         let last = &printed[printed.find(" different").expect("the last query")..];
@@ -71,18 +70,6 @@ impl Citus {
         let fill = format!("INSERT INTO names SELECT 'name ' || n FROM generate_series(1, {NAMES}) AS n");
         citus.coordinator().batch_execute(&fill).expect("a local table");
         Some(citus)
-    }
-
-    /// Waits until every node has its worker ID.
-    fn wait(&self) {
-        for node in &self.nodes {
-            let mut session = node.session();
-            assert!(
-                within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none()),
-                "no worker ID:\n{}",
-                node.log()
-            );
-        }
     }
 
     fn coordinator(&self) -> Client {

@@ -5,8 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Builder, Client, Cluster, PATIENCE, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique, ensure,
-    within,
+    Answer, Builder, Client, Cluster, SPARSE_LAYOUT, SPARSE_PER_SECOND, assert_caught, check_unique, ensure,
 };
 
 use crate::sharding::page::{ShardHosts, Workers, compare, section, shop};
@@ -46,14 +45,7 @@ impl Shards {
             shards.hosts.psql(server, &shard).unwrap();
         }
         shards.hosts.psql(&shards.proxy, &proxy).unwrap();
-        for server in shards.shards.iter().chain([&shards.proxy]) {
-            let mut session = shop(server);
-            assert!(
-                within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none()),
-                "no worker ID:\n{}",
-                server.log()
-            );
-        }
+        shards.shards.iter().chain([&shards.proxy]).for_each(Cluster::wait_for_ids);
         shards
     }
 
