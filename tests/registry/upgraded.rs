@@ -1,6 +1,6 @@
 //! What an upgraded registry contains, and what it does not assign.
 
-use cluster::{Answer as _, Cluster, assert_caught};
+use cluster::{Answer as _, Builder, Cluster, assert_caught};
 
 use crate::calls::{check_quarantine, claim, hello};
 use crate::install::{OBJECTS, run, script};
@@ -14,8 +14,8 @@ pub fn upgrade_script() -> String {
 }
 
 /// Returns a server with a registry of the version before.
-fn before(name: &str, layout: &str) -> Cluster {
-    let server = Cluster::builder(name).unset("shared_preload_libraries").start();
+pub fn before(builder: Builder, layout: &str) -> Cluster {
+    let server = builder.unset("shared_preload_libraries").start();
     run(&server, "postgres", BEFORE).expect("the script runs");
     server.connect().one::<String>(&format!("SELECT snowflake_registry.create_fleet('{layout}')::text"));
     server
@@ -23,7 +23,7 @@ fn before(name: &str, layout: &str) -> Cluster {
 
 #[test]
 fn the_upgrade_leaves_what_a_new_registry_has() {
-    let server = before("registry_upgraded", LAYOUT);
+    let server = before(Cluster::builder("registry_upgraded"), LAYOUT);
     server.connect().batch_execute("CREATE DATABASE fresh").expect("a superuser may");
     server.connect_to("fresh").batch_execute("CREATE EXTENSION snowflake_registry").expect("it is installed");
     let mut client = server.connect();
@@ -51,7 +51,7 @@ const LOST: &str = "DELETE FROM snowflake_registry.node WHERE worker_id = 6;
 /// worker ID.
 fn check_lost_claim(name: &str, noticed: bool, script: &str) -> Result<(), String> {
     const SMALL: &str = "41:3:12";
-    let server = before(name, SMALL);
+    let server = before(Cluster::builder(name), SMALL);
     let mut client = server.connect();
     let claimed: Vec<u32> = (0..7).map(|_| claim(&mut client, SMALL).expect("a worker ID")).collect();
     assert_eq!(claimed, [0, 1, 2, 3, 4, 5, 6]);

@@ -1,29 +1,18 @@
 //! A registry that is upgraded, with what its owner does afterwards, and with servers of both versions for more than a day.
 
-use cluster::{
-    Answer as _, Builder, Client, Cluster, Host, Stop, assert_caught, ensure, output, page, texts, typed, within,
-};
+use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught, ensure, output, page, texts, typed, within};
 use flake::fleet::{Call, Effect, Member, MemberStanding, RegistryAnswer, RegistryRefusal, RegistryRequest};
 
 use crate::calls::{self, beat, check_quarantine, claim, member, restore};
 use crate::granted::GrantedRanges;
 use crate::install::{OBJECTS, run};
 use crate::lost::number;
-use crate::upgraded::{BEFORE, upgrade_script};
+use crate::upgraded::{BEFORE, before, upgrade_script};
 
 const LAYOUT: &str = "41:10:12";
-const CREATE: &str = "SELECT snowflake_registry.create_fleet('41:10:12')::text";
 
 /// The lowest spare worker ID.
 const SPARE: u32 = 768;
-
-/// Starts a server with a registry of the version before.
-fn start_before(builder: Builder) -> Cluster {
-    let server = builder.unset("shared_preload_libraries").start();
-    run(&server, "postgres", BEFORE).expect("the script runs");
-    server.connect().one::<String>(CREATE);
-    server
-}
 
 /// Makes the objects of the schema an extension, as a clone of the repository created it.
 const AS_EXTENSION: &str = "
@@ -73,7 +62,7 @@ fn an_extension_of_a_clone_is_upgraded_as_the_page_says() {
     psql.arg("-1").env("PGUSER", "owner");
     typed(psql, BEFORE).expect("the script runs");
     let mut owner = server.connect_as("owner");
-    owner.one::<String>(CREATE);
+    owner.one::<String>("SELECT snowflake_registry.create_fleet('41:10:12')::text");
     assert_eq!(claim(&mut owner, LAYOUT), Ok(0));
     superuser.batch_execute(AS_EXTENSION).expect("a superuser may");
 
@@ -96,7 +85,7 @@ fn an_extension_of_a_clone_is_upgraded_as_the_page_says() {
 /// A dump of the version before is restored in another database, and the registry there is upgraded.
 #[test]
 fn a_dump_of_the_version_before_is_restored_and_upgraded() {
-    let server = start_before(Cluster::builder("upgraded_dump"));
+    let server = before(Cluster::builder("upgraded_dump"), LAYOUT);
     let mut client = server.connect();
     for worker in 0..2 {
         assert_eq!(claim(&mut client, LAYOUT), Ok(worker));
@@ -118,10 +107,8 @@ fn a_dump_of_the_version_before_is_restored_and_upgraded() {
 /// dump still has a worker ID that was in the ring, and is a common spare one now. `spoil` changes the registry before.
 fn check_old_rows(name: &str, spoil: &str) -> Result<(), String> {
     const SMALL: &str = "41:3:12";
-    let server = Cluster::builder(name).unset("shared_preload_libraries").clock("+0").start();
-    run(&server, "postgres", BEFORE).expect("the script runs");
+    let server = before(Cluster::builder(name).clock("+0"), SMALL);
     let mut client = server.connect();
-    client.one::<String>(&format!("SELECT snowflake_registry.create_fleet('{SMALL}')::text"));
     for worker in 0..6 {
         assert_eq!(claim(&mut client, SMALL), Ok(worker));
     }
@@ -165,7 +152,7 @@ fn begin_timeline(registry: &mut Cluster) {
 
 #[test]
 fn a_quarantine_is_ended_after_an_upgrade() {
-    let mut registry = start_before(Cluster::builder("upgraded_open"));
+    let mut registry = before(Cluster::builder("upgraded_open"), LAYOUT);
     assert_eq!(claim(&mut registry.connect(), LAYOUT), Ok(0));
     run(&registry, "postgres", &upgrade_script()).expect("the upgrade runs");
     // The upgrade itself begins none.
@@ -180,7 +167,7 @@ fn a_quarantine_is_ended_after_an_upgrade() {
 
 #[test]
 fn the_layout_is_changed_after_an_upgrade() {
-    let registry = start_before(Cluster::builder("upgraded_layout").clock("+0"));
+    let registry = before(Cluster::builder("upgraded_layout").clock("+0"), LAYOUT);
     let mut client = registry.connect();
     assert_eq!(claim(&mut client, LAYOUT), Ok(0));
     run(&registry, "postgres", &upgrade_script()).expect("the upgrade runs");
@@ -297,7 +284,7 @@ impl MixedFleet {
 /// The registry is upgraded, loses the upgrade in a failover, and is upgraded again. Machines are restarted with either version.
 #[test]
 fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
-    let registry = start_before(Cluster::builder("upgraded_mixed").clock("+0"));
+    let registry = before(Cluster::builder("upgraded_mixed").clock("+0"), LAYOUT);
     let servers = ["old 1", "old 2", "old 3", "old 4"].map(|name| MixedServer::start(name, true)).into();
     let mut world = MixedFleet { registry, servers, ledger: GrantedRanges::default(), steps: 0 };
     world.pass(1);

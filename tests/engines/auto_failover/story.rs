@@ -1,6 +1,6 @@
 //! A formation under load: planned failovers in both directions, crashes of the server, of `pg_autoctl` and of both, and maintenance.
 
-use cluster::{Answer, Ask, Host, Load, Recipe, within};
+use cluster::{Answer, Ask, Host, Load, Recipe, compare, succeeds_within, within};
 
 use crate::auto_failover::formation::{Formation, PATIENCE, section};
 
@@ -44,10 +44,8 @@ pub fn set_up(formation: &mut Formation, instead: Option<&str>) -> Recipe {
 
 /// Waits until psql prints what the page shows.
 pub fn wait_for_output(formation: &Formation, node: usize, sql: &str, shown: &str) {
-    let print = || formation.psql(node, "fleet", sql).unwrap_or_default();
-    let squeezed =
-        |text: &str| text.split_whitespace().filter(|word| !word.contains("--")).collect::<Vec<_>>().join(" ");
-    assert!(within(PATIENCE, || squeezed(&print()) == squeezed(shown)), "{}instead of\n{shown}", print());
+    let check = || compare(&formation.psql(node, "fleet", sql)?, shown, str::to_string);
+    succeeds_within(PATIENCE, check).unwrap();
 }
 
 /// Waits until a node issues IDs.
