@@ -50,11 +50,8 @@ fn a_server_that_was_started_with_a_wrong_clock_continues_when_the_clock_is_righ
     server.set_clock(AHEAD);
     server.restart(Stop::Fast);
     let mut client = server.connect();
-    assert!(
-        within(SOON, || refused(&mut client).is_some_and(|error| error.1.ends_with("has ended"))),
-        "{}",
-        server.log()
-    );
+    let ended = || refused(&mut client).is_some_and(|error| error.1.ends_with("has ended"));
+    assert!(within(SOON, ended), "{}", server.log());
     server.set_clock("+0");
     assert!(within(SOON, || refused(&mut client).is_none()), "{}", server.log());
     draw(&mut client, &mut ids);

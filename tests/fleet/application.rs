@@ -96,30 +96,24 @@ fn an_application_with_the_worker_id_of_a_server_is_caught() {
 fn an_application_that_cannot_get_a_worker_id_says_why() {
     let registry = registry("fleet_application_refused");
     let refused = |string: &str, layout: &str| failure("registry", &[string, layout, "1"]);
-    assert_eq!(
-        refused(&string(&registry), "41:5:5:12").trim(),
-        "error: the registry refused the request: the server's layout or epoch differs from the fleet's"
-    );
+    let says = |reason: &str| format!("error: the registry refused the request: {reason}\n");
+    let other = "the server's layout or epoch differs from the fleet's";
+    assert_eq!(refused(&string(&registry), "41:5:5:12"), says(other));
     let roles = "CREATE ROLE guest LOGIN; CREATE ROLE shop LOGIN PASSWORD 'right'";
     registry.connect().batch_execute(roles).expect("the roles are new");
     let as_role = |role: &str| string(&registry).replace("user=postgres", role);
-    assert_eq!(
-        refused(&as_role("user=guest"), LAYOUT).trim(),
-        "error: the registry refused the request: permission denied for schema snowflake_registry"
-    );
+    let denied = "permission denied for schema snowflake_registry";
+    assert_eq!(refused(&as_role("user=guest"), LAYOUT), says(denied));
     Host::get().write(&registry.dir().join("pg_hba.conf"), "local all shop scram-sha-256\nlocal all all trust\n");
     assert!(registry.connect().one::<bool>("SELECT pg_reload_conf()"));
     // The reload is asynchronous. With the old rules, the error is that of a role without privileges.
-    let wrong = || refused(&as_role("user=shop password=wrong"), LAYOUT);
-    let expected = "error: the registry refused the request: password authentication failed for user \"shop\"\n";
+    let expected = says("password authentication failed for user \"shop\"");
     let mut said = String::new();
-    assert!(
-        within(SOON, || {
-            said = wrong();
-            said == expected
-        }),
-        "{said}"
-    );
+    let fails = within(SOON, || {
+        said = refused(&as_role("user=shop password=wrong"), LAYOUT);
+        said == expected
+    });
+    assert!(fails, "{said}");
 
     let layout = refused(&string(&registry), "41:10");
     assert!(layout.contains("error: a layout is three or four widths in bits"), "{layout}");

@@ -148,10 +148,8 @@ fn another_layout_or_epoch_is_named_with_that_of_the_fleet() {
         assert!(server.log().contains(&detail), "{}", server.log());
         let [detail, hint] = check_refused(&mut server.session(), UNASSIGNED);
         assert!(detail.ends_with(&format!("The last error was: {message}.")), "{detail}");
-        assert!(
-            hint.starts_with("Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to the fleet's values"),
-            "{hint}"
-        );
+        let begin = "Set \"snowflake_pg.layout\" and \"snowflake_pg.epoch\" to the fleet's values";
+        assert!(hint.starts_with(begin), "{hint}");
         // The hint works.
         server.unset(name);
         server.restart(Stop::Fast);
@@ -200,22 +198,19 @@ fn a_wrong_password_is_said_and_not_shown() {
     registry.connect().batch_execute("ALTER SYSTEM SET default_transaction_read_only = on").expect("a superuser may");
     registry.reload();
     wait_for_log(&server, "heartbeat failed: cannot connect to the registry");
-    assert!(
-        server.log().contains("HINT:  The registry's server is read-only: either it is a standby"),
-        "{}",
-        server.log()
-    );
+    wait_for_log(&server, "HINT:  The registry's server is read-only: either it is a standby");
 }
 
 #[test]
 fn a_server_with_a_number_and_a_registry_does_not_start() {
     let mut server = Cluster::builder("fleet_both").set("snowflake_pg.registry", "host=somewhere").create();
     let log = server.try_start().expect_err("both are set");
-    assert!(
-        log.contains("FATAL:  parameters \"snowflake_pg.worker_id\" and \"snowflake_pg.registry\" are both set"),
-        "{log}"
-    );
-    assert!(log.contains("HINT:  Remove \"snowflake_pg.worker_id\" from the configuration"), "{log}");
+    for text in [
+        "FATAL:  parameters \"snowflake_pg.worker_id\" and \"snowflake_pg.registry\" are both set",
+        "HINT:  Remove \"snowflake_pg.worker_id\" from the configuration",
+    ] {
+        assert!(log.contains(text), "{log}");
+    }
     assert_eq!(log.matches("somewhere").count(), 0, "{log}");
 }
 
@@ -282,20 +277,14 @@ fn a_registry_that_is_set_by_a_reload_is_said_to_need_a_restart() {
 fn a_registrar_that_does_not_run_is_named() {
     let registry = registry("fleet_no_slot");
     let mut server = server("fleet_no_slot_1", &string(&registry)).set("max_worker_processes", "1").start();
-    let log = server.log();
-    assert!(
-        log.contains("WARNING:  snowflake_pg: no free slot for background worker \"snowflake_pg registrar\""),
-        "{log}"
-    );
+    wait_for_log(&server, "WARNING:  snowflake_pg: no free slot for background worker \"snowflake_pg registrar\"");
     let mut client = server.session();
     let [detail, hint] = check_refused(&mut client, UNASSIGNED);
     assert!(detail.ends_with("Background worker \"snowflake_pg registrar\" is not sending heartbeats."), "{detail}");
     assert!(hint.contains("increase \"max_worker_processes\""), "{hint}");
     let shown = "SELECT registry_state || ': ' || heartbeat_error FROM snowflake_status";
-    assert_eq!(
-        client.one::<String>(shown),
-        "no worker ID: background worker \"snowflake_pg registrar\" is not sending heartbeats"
-    );
+    let expected = "no worker ID: background worker \"snowflake_pg registrar\" is not sending heartbeats";
+    assert_eq!(client.one::<String>(shown), expected);
     // The hint works.
     server.set("max_worker_processes", "3");
     server.restart(Stop::Fast);

@@ -34,10 +34,8 @@ fn a_reserved_worker_id_is_assigned_to_no_server_until_it_is_released() {
     let shown =
         "SELECT concat_ws(' ', worker_id, state, granted_until) FROM snowflake_registry.servers WHERE worker_id = 1";
     assert_eq!(client.one::<String>(shown), "1 reserved infinity");
-    assert_eq!(
-        client.one::<i64>("SELECT count(*) FROM snowflake_registry.handovers WHERE worker_id = 1 AND ended IS NULL"),
-        1
-    );
+    let handovers = "SELECT count(*) FROM snowflake_registry.handovers WHERE worker_id = 1 AND ended IS NULL";
+    assert_eq!(client.one::<i64>(handovers), 1);
     // The same reservation again changes nothing.
     assert_eq!(client.one::<i64>("SELECT snowflake_registry.reserve(1)"), 1);
 

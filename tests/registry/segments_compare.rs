@@ -315,10 +315,7 @@ fn check(name: &str, steps: usize, spoil: impl Fn(&mut Client)) -> Result<BTreeM
                 both.notice();
                 let fresh = both.fresh(tag);
                 let expected = both.reference.tags.give_back(tag, block.generation, block.nonce, (first, end), fresh);
-                ensure!(
-                    answer == expected,
-                    "differs: giving {block:?} back from {first} gives {answer:?}, not {expected:?}"
-                );
+                ensure!(answer == expected, "differs: {block:?} back from {first} gives {answer:?}, not {expected:?}");
                 both.compare()?;
                 count(format!("{answer:?}"));
             }

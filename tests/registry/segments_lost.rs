@@ -136,7 +136,7 @@ fn after_a_dump_was_restored_no_number_comes_twice() {
     assert_eq!(restored.client.one::<i64>("SELECT count(*) FROM snowflake_registry.holes"), 1);
     let dump = output(server.program("pg_dump").args(["-d", "restored"]));
     assert!(
-        dump.contains("COPY snowflake_registry.hole (") && dump.contains("COPY snowflake_registry.skip ("),
+        ["hole", "skip"].iter().all(|table| dump.contains(&format!("COPY snowflake_registry.{table} ("))),
         "{dump}"
     );
 }
