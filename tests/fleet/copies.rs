@@ -64,19 +64,18 @@ fn a_copied_data_directory_with_a_worker_id_is_caught() {
 /// Promotes a standby while its primary goes on.
 fn check_promotion(primary: &Cluster, standby: Builder) -> Result<(), String> {
     drop(primary.session());
-    let mut history = Load::start(primary, 1, Ask::READING, "");
+    let before = Load::start(primary, 1, Ask::READING, "");
     let standby = primary.standby(standby.set("hot_standby", "on"));
     std::thread::sleep(Duration::from_secs(2));
     let standing_by = standby.connect().query("SELECT snowflake_nextval()", &[]).expect_err("it is a standby");
     ensure!(sqlstate(&standing_by).0 == "25006", "{standing_by:?}");
     standby.promote();
-    let mut ledger = std::mem::replace(&mut history, Load::start(primary, 1, Ask::READING, "")).finish();
-    let promoted = Load::start(&standby, 2, Ask::READING, "");
-    std::thread::sleep(Duration::from_secs(3));
-    let promoted = promoted.finish();
-    ensure!(promoted.errors.is_empty() && !promoted.is_empty(), "after the promotion: {:?}", promoted.errors);
+    let beside = Load::start(primary, 1, Ask::READING, "");
+    let mut ledger = before.finish();
+    let promoted = History::together(&[&standby], Ask::READING, Duration::from_secs(3))?;
+    ensure!(promoted.errors.is_empty(), "after the promotion: {:?}", promoted.errors);
     ledger.merge(promoted);
-    ledger.merge(history.finish());
+    ledger.merge(beside.finish());
     ledger.check(100)
 }
 
