@@ -144,10 +144,9 @@ impl Gone {
     }
 
     fn set_mark(&self, host: &str, server: &Cluster, done: ReplacementStep) -> Result<(), String> {
-        let mut recipe = section("Replace a server that is gone");
-        let _ = ["sh db3", "sql registry", "text"].map(|info| recipe.block(info));
-        let [search, lsn, convert, shown, maximum, set] =
-            recipe.rest(["sh wal", "text", "sql wal", "text", "sql elsewhere", "sql mark"]);
+        let infos =
+            ["sh db3", "sql registry", "text", "sh wal", "text", "sql wal", "text", "sql elsewhere", "sql mark"];
+        let [_, _, _, search, lsn, convert, shown, maximum, set] = section("Replace a server that is gone").rest(infos);
 
         let log = server.log();
         let (_, file) = log.rsplit_once("restored log file \"").expect("WAL files are restored");

@@ -32,13 +32,8 @@ impl PgBouncerPool {
                      GRANT SELECT, INSERT ON orders TO shop; GRANT CREATE ON DATABASE shop TO shop";
         shop(&server).batch_execute(table).expect("a superuser may");
 
-        let [settings, users, pooled, set, shown] = section("PgBouncer in transaction mode").rest([
-            "ini pgbouncer",
-            "text userlist",
-            "sql pooled",
-            "sql set",
-            "text",
-        ]);
+        let infos = ["ini pgbouncer", "text userlist", "sql pooled", "sql set", "text"];
+        let [settings, users, pooled, set, shown] = section("PgBouncer in transaction mode").rest(infos);
         let files = Scratch::new(&format!("sharding_{test}.files"));
         let list = files.write("userlist.txt", &users).display().to_string();
         let address = loopback(0);

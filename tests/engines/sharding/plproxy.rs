@@ -100,9 +100,8 @@ fn workers_of(ids: &[i64]) -> BTreeMap<i64, usize> {
 #[test]
 fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
     let mut shards = Shards::start("proxy", Workers::Registry, LAYOUT);
-    let mut recipe = section("PL/Proxy: the proxy draws the ID");
-    recipe.block("sql shard");
-    let [proxy, first, shown, repeat, repeated] = recipe.rest(["sql proxy", "sql use", "text", "sql repeat", "text"]);
+    let infos = ["sql shard", "sql proxy", "sql use", "text", "sql repeat", "text"];
+    let [_, proxy, first, shown, repeat, repeated] = section("PL/Proxy: the proxy draws the ID").rest(infos);
     shards.hosts.check(&shards.proxy, &first, &shown);
     shards.hosts.check(&shards.proxy, &repeat, &repeated);
 
