@@ -3,9 +3,7 @@
 use cluster::{Answer as _, Client, Cluster};
 use flake::fleet::{Kept, NoBlock, ReportAnswer, TagBlock, Uuid};
 
-use crate::calls::{micros, registry, uuid};
-
-pub const LAYOUT: &str = "41:10:12";
+use crate::calls::{LAYOUT, micros, registry, uuid};
 
 /// A session that takes blocks of one tag.
 pub struct Taker {

@@ -9,6 +9,9 @@ use flake::fleet::{
     Scale, Uuid,
 };
 
+/// The layout of most registries.
+pub const LAYOUT: &str = "41:10:12";
+
 /// Starts a server without the library, and creates the registry of a fleet in its database `postgres`.
 pub fn registry(name: &str, layout: &str) -> Cluster {
     Cluster::builder(name).start_registry(layout)

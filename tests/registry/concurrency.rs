@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Answer as _, Client, Cluster, assert_caught, ensure, sqlstate, within};
 
-use crate::calls::{claim, hello, registry};
-
-const LAYOUT: &str = "41:10:12";
+use crate::calls::{LAYOUT, claim, hello, registry};
 
 /// Several sessions notice the same failover at the same time.
 #[test]

@@ -3,10 +3,8 @@
 use cluster::{Answer as _, Client, assert_caught, ensure};
 use flake::fleet::{Effect, Member};
 
-use crate::calls::{claim, registry};
+use crate::calls::{LAYOUT, claim, registry};
 use crate::lost::{heartbeat, number, server};
-
-const LAYOUT: &str = "41:10:12";
 
 /// Renews a grant that does not exist. `start`, `bound` and `count` are expressions.
 fn forge(client: &mut Client, fleet: &str, worker: u32, life: i64, numbers: [&str; 3]) {

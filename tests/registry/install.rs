@@ -4,10 +4,8 @@ use std::fs;
 
 use cluster::{Answer as _, Cluster, Host, output, typed};
 
-use crate::calls::{check_quarantine, claim, registry, restore};
+use crate::calls::{LAYOUT, check_quarantine, claim, registry, restore};
 use crate::reserved::reserved;
-
-const LAYOUT: &str = "41:10:12";
 
 /// Every object of the schema, with its definition and its privileges.
 pub const OBJECTS: &str = "

@@ -4,9 +4,7 @@
 use cluster::{Answer as _, Client};
 use flake::fleet::{Effect, Member, MemberStanding, Point, RegistryRefusal, Scale};
 
-use crate::calls::{beat, claim, format, member, registry, send};
-
-const LAYOUT: &str = "41:10:12";
+use crate::calls::{LAYOUT, beat, claim, format, member, registry, send};
 
 /// Runs one heartbeat of a server, and returns its effect.
 pub fn heartbeat(client: &mut Client, member: &mut Member) -> Effect {

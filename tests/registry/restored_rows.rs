@@ -3,10 +3,8 @@
 use cluster::{Answer as _, Client, Stop, assert_caught, ensure, output};
 use flake::fleet::{Effect, Member};
 
-use crate::calls::{check_quarantine, claim, registry, restore};
+use crate::calls::{LAYOUT, check_quarantine, claim, registry, restore};
 use crate::lost::{heartbeat, number, server};
-
-const LAYOUT: &str = "41:10:12";
 
 /// Restores an old dump of the rows after `empty` has removed the present ones, and asks for a worker ID.
 fn check(name: &str, empty: &str, spoil: &str) -> Result<(), String> {

@@ -4,9 +4,7 @@ use cluster::Answer as _;
 use flake::fleet::ReportAnswer;
 
 use crate::blocks::{Taker, last};
-use crate::calls::{claim, hello, registry};
-
-const LAYOUT: &str = "41:10:12";
+use crate::calls::{LAYOUT, claim, hello, registry};
 
 #[test]
 fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {

@@ -10,8 +10,8 @@ use flake::fleet::{
     BLOCKS_IN_WINDOW, Begun, FAR, MARGIN, NoBlock, Skip, TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS, Uuid,
 };
 
-use crate::blocks::{LAYOUT, Taker, last};
-use crate::calls::{BEGIN, micros, spoil, stop_clock_at, uuid};
+use crate::blocks::{Taker, last};
+use crate::calls::{BEGIN, LAYOUT, micros, spoil, stop_clock_at, uuid};
 
 const TAGS: [&str; 3] = ["orders", "päckchen", "series invoices 2026-03"];
 /// Where the tags begin.

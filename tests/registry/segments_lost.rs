@@ -3,8 +3,8 @@
 use cluster::{Answer as _, Client, Cluster, Stop, assert_caught, output};
 use flake::fleet::{Kept, ReportAnswer, TagBlock};
 
-use crate::blocks::{LAYOUT, Taker, check_ledger, last, with_tag};
-use crate::calls::restore;
+use crate::blocks::{Taker, check_ledger, last, with_tag};
+use crate::calls::{LAYOUT, restore};
 
 const STEP: i64 = 100;
 /// What a tag skips after one failover if the registry was used within the last 10 minutes.

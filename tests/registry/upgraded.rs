@@ -2,10 +2,9 @@
 
 use cluster::{Answer as _, Builder, Cluster, assert_caught};
 
-use crate::calls::{check_quarantine, claim, hello};
+use crate::calls::{LAYOUT, check_quarantine, claim, hello};
 use crate::install::{OBJECTS, run, script};
 
-const LAYOUT: &str = "41:10:12";
 /// The state before the upgrade.
 pub const BEFORE: &str = include_str!("snowflake_registry--0.2.0-dev.sql");
 

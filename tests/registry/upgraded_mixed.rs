@@ -3,13 +3,11 @@
 use cluster::{Answer as _, Client, Cluster, Host, Stop, assert_caught, ensure, output, page, texts, typed, within};
 use flake::fleet::{Call, Effect, Member, MemberStanding, RegistryAnswer, RegistryRefusal, RegistryRequest};
 
-use crate::calls::{self, beat, check_quarantine, claim, member, restore};
+use crate::calls::{self, LAYOUT, beat, check_quarantine, claim, member, restore};
 use crate::granted::GrantedRanges;
 use crate::install::{OBJECTS, run};
 use crate::lost::number;
 use crate::upgraded::{BEFORE, before, upgrade_script};
-
-const LAYOUT: &str = "41:10:12";
 
 /// The lowest spare worker ID.
 const SPARE: u32 = 768;
