@@ -81,9 +81,8 @@ fn a_server_with_ids_from_the_future_gets_a_different_worker_id_without_its_witn
     let changed = within(SOON, || client.one::<Option<i32>>(worker).is_some_and(|worker| worker != before));
     assert!(changed, "{}", server.log());
     // The mark is still ahead. No row has an ID of the new worker ID.
-    client
-        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'rows')")
-        .expect("the statement of the page");
+    let sql = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'rows')";
+    client.batch_execute(sql).expect("the statement of the page");
     let mut ids = client.all::<i64>("SELECT id FROM rows");
     draw(&mut client, &mut ids);
     server.restart(Stop::Immediate);

@@ -124,12 +124,9 @@ fn a_witness_that_is_not_locked_is_caught() {
 fn a_mark_is_not_set_for_a_worker_id_that_has_changed_meanwhile() {
     let (registry, server, _) = with_server("fleet_mark", |builder| builder);
     let mut client = server.session();
-    client
-        .batch_execute(
-            "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval()); INSERT INTO orders DEFAULT VALUES;
-             CREATE VIEW slow_orders AS SELECT id FROM orders, pg_advisory_xact_lock_shared(1)",
-        )
-        .expect("a table");
+    let sql = "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval()); INSERT INTO orders DEFAULT VALUES;
+             CREATE VIEW slow_orders AS SELECT id FROM orders, pg_advisory_xact_lock_shared(1)";
+    client.batch_execute(sql).expect("a table");
     let before = server.shown_mark();
     let refused = std::thread::scope(|scope| {
         // The call waits while this session has the lock.

@@ -178,9 +178,8 @@ fn the_image_works_in_an_installation_without_the_files() {
     let Some((copy, mounts)) = mounted("image") else { return };
     let mut server = copy.start(&settings(&mounts)).unwrap();
     let mut session = server.connect();
-    session
-        .batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'; ALTER EXTENSION snowflake_pg UPDATE")
-        .unwrap();
+    let sql = "CREATE EXTENSION snowflake_pg VERSION '0.1.0'; ALTER EXTENSION snowflake_pg UPDATE";
+    session.batch_execute(sql).unwrap();
     session.batch_execute(ORDERS).unwrap();
     assert_eq!(session.one::<String>(LOOK), seen());
     session.batch_execute("CREATE EXTENSION snowflake_registry").unwrap();

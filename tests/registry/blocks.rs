@@ -15,10 +15,8 @@ pub struct Taker {
 /// Starts a registry with one tag that begins at 1.
 pub fn with_tag(name: &str, step: i64, max_step: i64) -> (Cluster, Taker) {
     let server = registry(name, LAYOUT);
-    server
-        .connect()
-        .batch_execute(&format!("SELECT snowflake_registry.create_segment('orders', 1, {step}, {max_step})"))
-        .expect("the tag is new");
+    let sql = format!("SELECT snowflake_registry.create_segment('orders', 1, {step}, {max_step})");
+    server.connect().batch_execute(&sql).expect("the tag is new");
     let taker = Taker::of(&server);
     (server, taker)
 }

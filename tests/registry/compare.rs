@@ -46,13 +46,10 @@ impl RegistryPair {
         let timeline: i64 = client.one("SELECT timeline FROM snowflake_registry.fleet");
         let timeline = timeline as u32;
         let source = Source { system: system as u64, timeline: timeline + SHIFT, tables: 1 };
-        client
-            .batch_execute(
-                "CREATE TABLE saved_fleet AS TABLE snowflake_registry.fleet;
+        let sql = "CREATE TABLE saved_fleet AS TABLE snowflake_registry.fleet;
                  CREATE TABLE saved_node AS TABLE snowflake_registry.node;
-                 CREATE TABLE saved_ring AS TABLE snowflake_registry.ring",
-            )
-            .expect("a superuser may");
+                 CREATE TABLE saved_ring AS TABLE snowflake_registry.ring";
+        client.batch_execute(sql).expect("a superuser may");
         let reference = Registry::new(uuid(&id), format, source);
         let scale = Scale::new(format);
         RegistryPair { server, client, reference, saved: None, scale, clock: 0, begin, timeline, tables: 1 }
@@ -70,14 +67,11 @@ impl RegistryPair {
     /// Stores a copy of everything that the registry knows.
     fn save(&mut self) {
         self.saved = Some(self.reference.clone());
-        self.client
-            .batch_execute(
-                "TRUNCATE saved_fleet, saved_node, saved_ring;
+        let sql = "TRUNCATE saved_fleet, saved_node, saved_ring;
                  INSERT INTO saved_fleet TABLE snowflake_registry.fleet;
                  INSERT INTO saved_node TABLE snowflake_registry.node;
-                 INSERT INTO saved_ring TABLE snowflake_registry.ring",
-            )
-            .expect("a superuser may");
+                 INSERT INTO saved_ring TABLE snowflake_registry.ring";
+        self.client.batch_execute(sql).expect("a superuser may");
     }
 
     /// Puts the registry back to the stored copy, as a promoted standby or a restored backup does. The recorded timeline is
@@ -88,14 +82,11 @@ impl RegistryPair {
         self.reference = saved.clone();
         self.scale = self.reference.scale();
         self.reference.fleet.source.timeline = self.timeline + SHIFT - behind;
-        self.client
-            .batch_execute(
-                "TRUNCATE snowflake_registry.fleet, snowflake_registry.node, snowflake_registry.ring;
+        let sql = "TRUNCATE snowflake_registry.fleet, snowflake_registry.node, snowflake_registry.ring;
                  INSERT INTO snowflake_registry.fleet TABLE saved_fleet;
                  INSERT INTO snowflake_registry.node TABLE saved_node;
-                 INSERT INTO snowflake_registry.ring TABLE saved_ring",
-            )
-            .expect("a superuser may");
+                 INSERT INTO snowflake_registry.ring TABLE saved_ring";
+        self.client.batch_execute(sql).expect("a superuser may");
         let recorded = i64::from(self.timeline) - i64::from(behind);
         let set = format!("UPDATE snowflake_registry.fleet SET timeline = {recorded}");
         let mark = if restored { "" } else { "; SELECT snowflake_registry.mark_fleet()" };

@@ -15,11 +15,8 @@ fn a_discontinuity_begins_one_life_whoever_notices_it() {
     let mut client = server.connect();
     claim(&mut client, LAYOUT).expect("a number");
     for life in 2..6 {
-        client
-            .batch_execute(
-                "UPDATE snowflake_registry.fleet SET timeline = timeline - 1; SELECT snowflake_registry.mark_fleet()",
-            )
-            .expect("a superuser may");
+        let sql = "UPDATE snowflake_registry.fleet SET timeline = timeline - 1; SELECT snowflake_registry.mark_fleet()";
+        client.batch_execute(sql).expect("a superuser may");
         let sessions: Vec<_> = (0..20).map(|_| server.connect()).collect();
         let claims: Vec<_> =
             sessions.into_iter().map(|mut client| thread::spawn(move || claim(&mut client, LAYOUT))).collect();

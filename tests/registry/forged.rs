@@ -72,8 +72,7 @@ fn no_count_takes_a_worker_id_out_of_use() {
     let registry = registry("forged_count", "41:0:22");
     let mut owner = registry.connect();
     claim(&mut owner, "41:0:22").expect("a worker ID");
-    owner
-        .batch_execute("UPDATE snowflake_registry.node SET count = 9223372036854775807, bound = 0")
-        .expect("a superuser may");
+    let sql = "UPDATE snowflake_registry.node SET count = 9223372036854775807, bound = 0";
+    owner.batch_execute(sql).expect("a superuser may");
     assert_eq!(claim(&mut owner, "41:0:22"), Ok(0));
 }

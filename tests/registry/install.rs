@@ -55,10 +55,8 @@ fn the_script_alone_creates_what_the_extension_has() {
 #[test]
 fn an_ordinary_owner_can_create_and_drop_the_registry() {
     let server = Cluster::builder("registry_owner").unset("shared_preload_libraries").start();
-    server
-        .connect()
-        .batch_execute("CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE postgres TO owner")
-        .expect("a superuser may");
+    let sql = "CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE postgres TO owner";
+    server.connect().batch_execute(sql).expect("a superuser may");
     let mut owner = server.connect_as("owner");
     for _ in 0..2 {
         owner.batch_execute("CREATE EXTENSION snowflake_registry").expect("no superuser is needed");

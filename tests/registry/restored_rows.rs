@@ -62,12 +62,9 @@ fn maintenance_of_the_tables_begins_no_quarantine() {
     server.restart(Stop::Immediate);
     let mut client = server.connect();
     claim(&mut client, LAYOUT).expect("a worker ID");
-    client
-        .batch_execute(
-            "BEGIN; SAVEPOINT s; SELECT snowflake_registry.close(); RELEASE s; SAVEPOINT t;
-             SELECT snowflake_registry.open(), snowflake_registry.create_segment('orders'); COMMIT",
-        )
-        .expect("a superuser may");
+    let sql = "BEGIN; SAVEPOINT s; SELECT snowflake_registry.close(); RELEASE s; SAVEPOINT t;
+             SELECT snowflake_registry.open(), snowflake_registry.create_segment('orders'); COMMIT";
+    client.batch_execute(sql).expect("a superuser may");
     claim(&mut client, LAYOUT).expect("a worker ID");
     assert_eq!(client.one::<i64>("SELECT life FROM snowflake_registry.status"), 2, "close() has begun one");
 }

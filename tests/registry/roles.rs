@@ -88,12 +88,9 @@ fn a_role_of_the_servers_can_call_seven_functions_and_nothing_else() {
 fn a_hostile_search_path_changes_nothing() {
     let server = registry("registry_hostile", LAYOUT);
     let mut owner = server.connect();
-    owner
-        .batch_execute(
-            "CREATE ROLE fleet LOGIN; SELECT snowflake_registry.grant_server('fleet');
-             CREATE SCHEMA hostile AUTHORIZATION fleet; GRANT TEMPORARY ON DATABASE postgres TO fleet",
-        )
-        .expect("a superuser may");
+    let sql = "CREATE ROLE fleet LOGIN; SELECT snowflake_registry.grant_server('fleet');
+             CREATE SCHEMA hostile AUTHORIZATION fleet; GRANT TEMPORARY ON DATABASE postgres TO fleet";
+    owner.batch_execute(sql).expect("a superuser may");
     let mut role = server.connect_as("fleet");
     for schema in ["hostile", "pg_temp"] {
         let hostile = format!(

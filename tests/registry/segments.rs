@@ -165,9 +165,8 @@ fn a_tag_waits_for_its_next_window_and_ends_at_its_last_number() {
     taker.client.batch_execute(past).expect("a superuser may");
     assert_eq!(taker.take(90).first, 6_401);
     let mut owner = server.connect();
-    owner
-        .batch_execute(&format!("SELECT snowflake_registry.create_segment('end', {LAST_NUMBER} - 4, 3)"))
-        .expect("new");
+    let sql = format!("SELECT snowflake_registry.create_segment('end', {LAST_NUMBER} - 4, 3)");
+    owner.batch_execute(&sql).expect("new");
     let mut taker = Taker::on(owner, "end");
     let sizes = |block: TagBlock| (block.first, block.count);
     assert_eq!(sizes(taker.take(1)), (LAST_NUMBER - 4, 3));

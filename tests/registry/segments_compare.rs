@@ -53,13 +53,9 @@ impl SegmentsPair {
         let mut taker = Taker::of(&server);
         let begin = taker.client.one(&format!("SELECT {}", micros("clock_timestamp()")));
         let timeline = taker.client.one("SELECT timeline FROM snowflake_registry.fleet");
-        taker
-            .client
-            .batch_execute(
-                "INSERT INTO snowflake_registry.node
-                 VALUES (0, 0, gen_random_uuid(), gen_random_uuid(), 1, 1, 0, 0, now(), clock_timestamp(), '12 h', '{}')",
-            )
-            .expect("a superuser may");
+        let sql = "INSERT INTO snowflake_registry.node
+                 VALUES (0, 0, gen_random_uuid(), gen_random_uuid(), 1, 1, 0, 0, now(), clock_timestamp(), '12 h', '{}')";
+        taker.client.batch_execute(sql).expect("a superuser may");
         for table in SAVED {
             let save = format!("CREATE TABLE saved_{table} AS TABLE snowflake_registry.{table}");
             taker.client.batch_execute(&save).expect("a superuser may");

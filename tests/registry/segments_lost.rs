@@ -12,12 +12,9 @@ const SKIP: i64 = 4 * 64 * STEP;
 
 /// A function that takes nothing to be lost.
 fn without_skip(client: &mut Client) {
-    client
-        .batch_execute(
-            "CREATE OR REPLACE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
-             LANGUAGE sql IMMUTABLE AS 'SELECT 0::bigint'",
-        )
-        .expect("a superuser may");
+    let sql = "CREATE OR REPLACE FUNCTION snowflake_registry.lost_windows(since interval, steps bigint) RETURNS bigint
+             LANGUAGE sql IMMUTABLE AS 'SELECT 0::bigint'";
+    client.batch_execute(sql).expect("a superuser may");
 }
 
 fn range(block: &TagBlock) -> (i64, i64) {

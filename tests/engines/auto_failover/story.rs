@@ -71,10 +71,8 @@ fn play(formation: &mut Formation, recipe: Recipe, registry: bool) {
     };
 
     wait_for_ids(formation, 0);
-    formation
-        .session(0)
-        .batch_execute("CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval()); CREATE SEQUENCE load_sequence")
-        .unwrap();
+    let sql = "CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval()); CREATE SEQUENCE load_sequence";
+    formation.session(0).batch_execute(sql).unwrap();
     let load = Load::at(&formation.uri(&uri), 4, Ask::ALL, "");
 
     let [failover, servers, listed] = section("A planned failover").rest(["sh failover", "sql servers", "text"]);

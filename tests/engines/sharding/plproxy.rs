@@ -138,9 +138,8 @@ fn the_proxy_draws_ids_and_a_hash_spreads_them_over_the_shards() {
     assert_eq!(message, "Pl/Proxy: invalid number of partitions");
 
     shards.set_up_invoices();
-    session
-        .batch_execute(&format!("SELECT new_invoice('customer ' || n) FROM generate_series(1, {CUSTOMERS}) AS n"))
-        .expect("invoices");
+    let sql = format!("SELECT new_invoice('customer ' || n) FROM generate_series(1, {CUSTOMERS}) AS n");
+    session.batch_execute(&sql).expect("invoices");
     split(&mut shards, &ids);
 }
 
