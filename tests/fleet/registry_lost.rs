@@ -1,9 +1,9 @@
-//! A registry that is replaced by one that knows less: a promoted standby, a restored base backup, a restored dump. All servers issue
-//! IDs at the same time. One of them got its worker ID in the part that is lost, and one asks the new registry for a worker ID.
+//! A registry that is replaced by one that knows less: a promoted standby, or a restored dump. All servers issue IDs
+//! at the same time. One of them got its worker ID in the part that is lost, and one asks the new registry for a worker ID.
 
 use std::time::Duration;
 
-use cluster::{Answer, Ask, Client, Cluster, History, Host, Stop, assert_caught, ensure, output, typed, within};
+use cluster::{Answer, Ask, Client, Cluster, History, Stop, assert_caught, ensure, output, typed, within};
 
 use crate::fleet::{
     SOON, logged, move_to, refused, registry, renewed, renewed_above, seen, server, string, wait_for_log,
@@ -14,8 +14,6 @@ use crate::fleet::{
 enum Successor {
     /// A standby that has not received the end of the WAL.
     Standby,
-    /// A base backup, which is restored on a new timeline.
-    Backup,
     /// A dump, which is restored into a new cluster.
     Dump,
 }
@@ -47,7 +45,6 @@ fn check(name: &str, successor: Successor, change: impl Fn(&Cluster)) -> Result<
     let mut dump = String::new();
     let mut second = match successor {
         Successor::Standby => first.standby(plain),
-        Successor::Backup => first.backup(plain.set("restore_command", "false")),
         Successor::Dump => {
             dump = output(&mut first.program("pg_dump"));
             plain.create_anew()
@@ -67,12 +64,6 @@ fn check(name: &str, successor: Successor, change: impl Fn(&Cluster)) -> Result<
 
     match successor {
         Successor::Standby => second.promote(),
-        Successor::Backup => {
-            Host::get().write(&second.dir().join("recovery.signal"), "");
-            second.start();
-            let ended = || !second.connect().one::<bool>("SELECT pg_is_in_recovery()");
-            assert!(within(SOON, ended), "not restored:\n{}", second.log());
-        }
         Successor::Dump => {
             second.start();
             typed(second.psql(), &dump)?;
@@ -136,11 +127,6 @@ fn a_registry_that_is_promoted_with_a_lost_suffix_gives_no_worker_id_twice() {
 #[test]
 fn a_promoted_registry_without_a_quarantine_is_caught() {
     assert_caught(check("lost_promoted_open", Successor::Standby, without_lives), "IDs came twice");
-}
-
-#[test]
-fn a_registry_that_is_restored_from_a_base_backup_gives_no_worker_id_twice() {
-    check("lost_backup", Successor::Backup, |_| {}).unwrap();
 }
 
 #[test]
