@@ -15,7 +15,7 @@ fn check_restored(builder: Builder, step: &str) -> Result<(), String> {
     ids.extend(session.batch(20_000));
     server.set_clock(step);
     let begun = Instant::now();
-    session.batch_execute("SET statement_timeout = '30s'").expect("a session may");
+    session.run("SET statement_timeout = '30s'");
     match session.query("SELECT snowflake_nextval_batch(20000)", &[]) {
         Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
         Err(error) => return Err(format!("no IDs: {error:?}")),

@@ -4,9 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster::{
-    Answer, Ask, Builder, Chance, Cluster, Load, assert_caught, assert_caught_by_chance, ensure, sqlstate, within,
-};
+use cluster::{Answer, Ask, Builder, Chance, Cluster, Load, assert_caught, assert_caught_by_chance, ensure, within};
 
 /// The longest time until a changed clock is noticed: half of the longest window, and a margin for a busy machine.
 const NOTICED: Duration = Duration::from_secs(10);
@@ -195,9 +193,8 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
     server.set_clock("-60");
     let refused = || session.code("SELECT snowflake_nextval()").is_some();
     assert!(within(NOTICED, refused), "not refused:\n{}", server.log());
-    let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
-    assert_eq!(error.0, "55000");
-    assert!(error.1.starts_with("the clock was set back and is now 5"), "{error:?}");
+    let (code, message) = session.refusal("SELECT snowflake_nextval()");
+    assert!(code == "55000" && message.starts_with("the clock was set back and is now 5"), "{code} {message}");
     // With the correct clock, issuing continues at once.
     server.set_clock("+0");
     assert!(within(NOTICED, || session.code("SELECT snowflake_nextval()").is_none()), "{}", server.log());
@@ -212,10 +209,9 @@ fn the_setting_error_refuses_until_the_clock_is_right_or_the_setting_is_changed(
     server.set_clock("-300");
     let refused = || session.code("SELECT snowflake_nextval()").is_some();
     assert!(within(NOTICED, refused), "not refused:\n{}", server.log());
-    let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
-    assert_eq!(error.0, "55000");
-    assert!(error.1.starts_with("the clock was set back and is now 29"), "{error:?}");
-    assert!(error.3.contains("set \"snowflake_pg.on_clock_regression\" to \"continue\""), "{error:?}");
+    let [code, message, _, hint] = session.error("SELECT snowflake_nextval()");
+    assert!(code == "55000" && message.starts_with("the clock was set back and is now 29"), "{code} {message}");
+    assert!(hint.contains("set \"snowflake_pg.on_clock_regression\" to \"continue\""), "{hint}");
     assert!(server.log().contains("The server will not reserve more IDs until the clock has caught up."));
     server.set("snowflake_pg.on_clock_regression", "continue");
     server.reload();

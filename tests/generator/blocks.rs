@@ -45,7 +45,7 @@ fn a_batch_of_ten_million_ends() {
     let server = Cluster::builder("large_batch").start();
     let mut session = server.session();
     // The rows are sorted in memory.
-    session.batch_execute("SET work_mem = '512MB'").expect("a setting");
+    session.run("SET work_mem = '512MB'");
     let sql = "SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id <= 0)
                FROM snowflake_nextval_batch(10000000) AS id";
     let row = session.query_one(sql, &[]).unwrap();

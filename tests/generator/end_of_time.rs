@@ -138,7 +138,7 @@ fn a_wrap_into_the_sign_is_caught() {
 fn before_the_epoch_nothing_is_issued() {
     let mut server = Cluster::builder("before_epoch").set("snowflake_pg.epoch", "2199-01-01T00:00:00Z").start();
     let mut session = server.session();
-    let error = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
+    let error = session.error("SELECT snowflake_nextval()");
     assert_eq!((error.0.as_str(), error.1.as_str()), ("55000", "the clock is before the epoch"));
     assert_eq!(error.2, "The epoch is 2199-01-01T00:00:00+00:00.");
     assert_eq!(

@@ -1,6 +1,6 @@
 //! An error leaves nothing behind: the same session and all others continue.
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure};
 
 /// Statements that end in an error of the extension, and their SQLSTATEs.
 const FAILING: [(&str, &str); 12] = [
@@ -71,7 +71,7 @@ fn a_lock_held_over_an_error_is_caught() {
 fn a_layout_whose_sequence_is_not_lowest_reserves_nothing() {
     let server = Cluster::builder("not_lowest").set("snowflake_pg.layout", "sonyflake").start();
     let mut session = server.session();
-    let error = sqlstate(&session.batch_execute("SELECT snowflake_reserve(2)").unwrap_err());
+    let error = session.error("SELECT snowflake_reserve(2)");
     assert_eq!(error.0, "0A000");
     assert_eq!(error.1, "cannot reserve consecutive IDs with layout \"39:8s:16@10ms\"");
     assert_eq!(error.2, "The sequence is not the least significant field of this layout.");

@@ -6,13 +6,10 @@ use cluster::{Answer, Builder, Cluster, assert_caught, ensure, limit_memory};
 /// them. The array is stored, so that PostgreSQL itself needs no second copy of it.
 fn prepare(builder: Builder) -> Cluster {
     let server = builder.start();
-    server
-        .session()
-        .batch_execute(
-            "CREATE TABLE ids AS SELECT snowflake_encode(now(), worker, 0) AS id FROM unnest('{1, 7, 9}'::int[]) AS worker;
-             CREATE TABLE many AS SELECT array_fill(3, '{20000000}') || '{7, NULL}' AS workers",
-        )
-        .expect("tables");
+    server.session().run(
+        "CREATE TABLE ids AS SELECT snowflake_encode(now(), worker, 0) AS id FROM unnest('{1, 7, 9}'::int[]) AS worker;
+         CREATE TABLE many AS SELECT array_fill(3, '{20000000}') || '{7, NULL}' AS workers",
+    );
     server
 }
 
@@ -24,7 +21,7 @@ fn check_memory(builder: Builder) -> Result<(), String> {
     let server = prepare(builder);
     let mut session = server.connect();
     // The memory that a first call loads is not measured.
-    session.batch_execute("SELECT * FROM snowflake_check('ids', workers => '{1}')").expect("a few workers");
+    session.run("SELECT * FROM snowflake_check('ids', workers => '{1}')");
     let process = limit_memory(&mut session, 150_000_000);
     let found = session.query(CHECK, &[]).map_err(|e| format!("the session ended: {e}"))?;
     let workers: Vec<i32> = found.iter().map(|row| row.get(0)).collect();
@@ -77,6 +74,6 @@ fn the_bounds_of_a_trillion_partitions_can_be_cancelled() {
     let bounds = "snowflake_partition_bounds('2010-11-05Z', '2080-01-01Z', '1 ms')";
     // Each partition is a row, which is read when it is needed.
     assert_eq!(session.all::<i64>(&format!("SELECT from_id FROM (SELECT ({bounds}).*) AS b LIMIT 3")).len(), 3);
-    session.batch_execute("SET statement_timeout = '300ms'").expect("a setting");
+    session.run("SET statement_timeout = '300ms'");
     assert_eq!(session.code(&format!("SELECT count(*) FROM (SELECT {bounds}) AS b")).as_deref(), Some("57014"));
 }

@@ -66,7 +66,7 @@ fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
     let mut server = Cluster::builder("preset_used_up").set("snowflake_pg.layout", "uid-generator").start();
     let mut session = server.session();
     let (code, message) = session.refusal("SELECT snowflake_nextval()");
-    assert_eq!((code.as_str(), message.as_str()), ("2200H", "the timestamps of layout \"28:22:13@1s\" are exhausted"));
+    assert_eq!([code, message], ["2200H", "the timestamps of layout \"28:22:13@1s\" are exhausted"]);
     let detail = session.batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error).2);
     assert_eq!(detail, Err("The last tick of this layout ends at 2024-11-20T13:24:16+00:00.".into()));
     // IDs that were issued before can still be read.
@@ -89,7 +89,7 @@ fn a_layout_without_a_worker_field_says_that_its_number_is_0() {
         let server = Cluster::builder(name).set("snowflake_pg.layout", layout).unset("snowflake_pg.worker_id").start();
         let refused = server.session().batch_execute("SELECT snowflake_nextval()");
         let (code, message, _, hint) = cluster::sqlstate(&refused.expect_err("no worker ID"));
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "parameter \"snowflake_pg.worker_id\" is not set"));
+        assert_eq!([code, message], ["55000", "parameter \"snowflake_pg.worker_id\" is not set"]);
         let expected = format!(
             "Set \"snowflake_pg.worker_id\" to 0 in postgresql.conf and restart the server. The layout has no worker field, {why}."
         );

@@ -62,18 +62,16 @@ fn check_shards(session: &mut Client, number: &str) -> Result<(), String> {
 /// Rows are evenly distributed over N partitions of this kind. `bounds` is the bound of one partition, by its number and N.
 fn check_partitions(session: &mut Client, kind: &str, bounds: &str) -> Result<(), String> {
     for partitions in [4, 7, 16] {
-        session
-            .batch_execute(&format!(
-                "DROP TABLE IF EXISTS sharded; CREATE TABLE sharded (id bigint) PARTITION BY {};
-                 DO $$ BEGIN
-                     FOR n IN 0..{partitions} - 1 LOOP
-                         EXECUTE format('CREATE TABLE sharded_%1$s PARTITION OF sharded {bounds}', n, {partitions});
-                     END LOOP;
-                 END $$;
-                 INSERT INTO sharded SELECT id FROM quiet",
-                kind.replace('N', &partitions.to_string())
-            ))
-            .expect("a table");
+        session.run(&format!(
+            "DROP TABLE IF EXISTS sharded; CREATE TABLE sharded (id bigint) PARTITION BY {};
+             DO $$ BEGIN
+                 FOR n IN 0..{partitions} - 1 LOOP
+                     EXECUTE format('CREATE TABLE sharded_%1$s PARTITION OF sharded {bounds}', n, {partitions});
+                 END LOOP;
+             END $$;
+             INSERT INTO sharded SELECT id FROM quiet",
+            kind.replace('N', &partitions.to_string())
+        ));
         let counts = session.all::<i64>(
             "SELECT count(id) FROM pg_inherits LEFT JOIN sharded AS s ON s.tableoid = inhrelid
              WHERE inhparent = 'sharded'::regclass GROUP BY inhrelid",
@@ -106,10 +104,8 @@ fn with_a_start_at_zero_hashes_are_level_and_numbers_are_not() {
     check_ticks(&ids).unwrap();
     assert_caught(check_moduli(&ids), "modulo 2 ");
 
-    session
-        .batch_execute("CREATE TABLE quiet (id bigint)")
-        .and_then(|()| session.execute("INSERT INTO quiet SELECT unnest($1::bigint[])", &[&ids]))
-        .expect("a table");
+    session.run("CREATE TABLE quiet (id bigint)");
+    session.execute("INSERT INTO quiet SELECT unnest($1::bigint[])", &[&ids]).expect("a table");
     check_shards(&mut session, "hashint8(id)").unwrap();
     check_partitions(&mut session, "HASH (id)", "FOR VALUES WITH (MODULUS %2$s, REMAINDER %1$s)").unwrap();
     // The negative controls: the number itself instead of its hash.

@@ -14,15 +14,15 @@ use postgres::NoTls;
 fn throttled_beside(name: &str, layout: &str, attack: &'static str) -> Result<i64, String> {
     let server = Cluster::builder(name).set("snowflake_pg.layout", layout).start();
     let mut victim = server.session();
-    victim.batch_execute("CREATE ROLE attacker").expect("a superuser may");
+    victim.run("CREATE ROLE attacker");
     let ended = Arc::new(AtomicBool::new(false));
     let attackers: Vec<_> = (0..5)
         .map(|_| {
             let (mut session, ended) = (server.connect(), ended.clone());
-            session.batch_execute("SET ROLE attacker").expect("a superuser may");
+            session.run("SET ROLE attacker");
             thread::spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
-                    session.batch_execute(attack).expect("IDs for everybody");
+                    session.run(attack);
                 }
             })
         })
@@ -80,7 +80,7 @@ fn check_blocks_beside_singles(builder: Builder) -> Result<(), String> {
     let busy = within(Duration::from_secs(30), || {
         watcher.one("SELECT count(*) >= 3 FROM snowflake_stat_backends WHERE throttled_waits > 20")
     });
-    victim.batch_execute("SET statement_timeout = '5s'").expect("a session may");
+    victim.run("SET statement_timeout = '5s'");
     let granted = (0..BLOCKS).take_while(|_| victim.code("SELECT snowflake_reserve(32)").is_none()).count();
     for (attacker, cancel) in attackers {
         cancel.cancel_query(NoTls).expect("the server answers");

@@ -13,15 +13,13 @@ const TABLES: [&str; 2] = ["orders", "invoices"];
 fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rounds: usize) -> Result<(), String> {
     let server = builder.set("max_parallel_workers", "8").set("max_worker_processes", "16").start();
     for database in DATABASES {
-        server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a new database");
+        server.connect().run(&format!("CREATE DATABASE {database}"));
         let mut client = server.connect_to(database);
-        client
-            .batch_execute("CREATE EXTENSION snowflake_pg; CREATE TABLE seeds AS SELECT FROM generate_series(1, 50000)")
-            .expect("a table of 50,000 rows");
+        client.run("CREATE EXTENSION snowflake_pg; CREATE TABLE seeds AS SELECT FROM generate_series(1, 50000)");
         for table in TABLES {
             // No primary key, because a duplicate must reach the history.
             let sql = format!("CREATE TABLE {table} (id bigint DEFAULT snowflake_nextval(), n int)");
-            client.batch_execute(&sql).expect("a new table");
+            client.run(&sql);
         }
     }
     let inserting: Vec<_> = (0..sessions)
@@ -43,7 +41,7 @@ fn check_sessions(builder: Builder, sessions: usize, ids_per_session: usize, rou
             let mut client = server.connect_to(database);
             thread::spawn(move || {
                 client.prefer_parallel(4);
-                client.batch_execute("ALTER TABLE seeds SET (parallel_workers = 4)").expect("its own table");
+                client.run("ALTER TABLE seeds SET (parallel_workers = 4)");
                 let query = "SELECT snowflake_nextval() FROM seeds";
                 let plan = client.plan(&format!("(ANALYZE, VERBOSE) {query}"));
                 let ids: Vec<i64> = (0..rounds).flat_map(|_| copy_ids(&mut client, query)).collect();
@@ -96,7 +94,7 @@ fn check_two_tables(builder: Builder) -> Result<(), String> {
     let mut sessions = TABLES.map(|table| (table, server.session()));
     for (table, session) in &mut sessions {
         let sql = format!("CREATE TABLE {table} (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
-        session.batch_execute(&sql).expect("a new table");
+        session.run(&sql);
     }
     let mut history = Vec::new();
     for _ in 0..2_000 {

@@ -65,7 +65,7 @@ fn a_session_that_waits_for_the_mark_shows_it() {
         .start();
     // Otherwise the commit of CREATE EXTENSION would wait too.
     let mut session = server.connect();
-    session.batch_execute("SET synchronous_commit = local; CREATE EXTENSION snowflake_pg").expect("installed");
+    session.run("SET synchronous_commit = local; CREATE EXTENSION snowflake_pg");
     check_wait(server, "mark", "SnowflakeMark", "waiting for the synchronous standby to acknowledge the mark").unwrap();
 }
 

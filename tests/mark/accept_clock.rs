@@ -32,8 +32,7 @@ fn a_jump_is_followed_once_it_is_accepted() {
     assert!(session.one::<f64>("SELECT extract(epoch FROM snowflake_accept_clock())::float8") < 1.0);
     // A clock beyond the layout: the default layout ends in 2080.
     server.set_clock("+2500000000");
-    let (code, message, detail, hint) =
-        sqlstate(&session.batch_execute("SELECT snowflake_accept_clock()").unwrap_err());
+    let [code, message, detail, hint] = session.error("SELECT snowflake_accept_clock()");
     assert!(
         code == "55000" && message.contains("which is outside the range of layout \"41:10:12\""),
         "{code} {message}"
@@ -70,9 +69,7 @@ fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
 fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let mut server = Cluster::builder("repair_poison").clock("+0").start();
     let mut session = server.session();
-    session
-        .batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)")
-        .expect("a superuser may");
+    session.run("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
     let mut ids: Vec<i64> = session.all("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id");
     server.stop(Stop::Immediate);
     server.set_clock(TWO_YEARS);
@@ -86,21 +83,11 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     thread::sleep(Duration::from_millis(50));
     // Refused: a mark that is too low for the IDs in the table, and any lower mark without a table.
     let highest = ids.iter().copied().max().unwrap();
-    let refused =
-        sqlstate(&session.batch_execute(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).unwrap_err());
-    assert_eq!(
-        (refused.0.as_str(), refused.1),
-        ("55000", format!("mark {highest} is not above every ID issued by this server in \"public.orders\""))
-    );
-    assert_eq!(
-        refused.2,
-        format!("The highest of these IDs is {highest}. If this mark were set, the server might issue that ID again.")
-    );
-    let refused = sqlstate(&session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()))").unwrap_err());
-    assert_eq!(refused.0, "55000");
-    assert!(refused.1.contains("is below the high-water mark, which is"), "{}", refused.1);
-    assert!(refused.3.starts_with("Pass a higher mark. To lower the mark on purpose, check"), "{}", refused.3);
-    assert!(refused.3.contains("force => true"), "{}", refused.3);
+    assert_eq!(session.code(&format!("SELECT snowflake_set_mark({highest}, 'orders')")).as_deref(), Some("55000"));
+    let [code, message, _, hint] = session.error("SELECT snowflake_set_mark(snowflake_max_id(now()))");
+    assert!(code == "55000" && message.contains("is below the high-water mark, which is"), "{code} {message}");
+    assert!(hint.starts_with("Pass a higher mark. To lower the mark on purpose, check"), "{hint}");
+    assert!(hint.contains("force => true"), "{hint}");
     let before: i64 = session.one("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
     assert!(before > poisoned);
     assert!(server.log().contains("snowflake_pg: the high-water mark was set to "), "{}", server.log());
@@ -126,7 +113,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let warning = "WARNING:  snowflake_pg: the clock was set forward by 63072";
     assert!(within(NOTICED, || server.log().contains(warning)), "{}", server.log());
     // The clock stays accepted although the transaction is rolled back.
-    session.batch_execute("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK").expect("a superuser may");
+    session.run("BEGIN; SELECT snowflake_accept_clock(); ROLLBACK");
     assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));
     let log = server.log();
@@ -148,15 +135,16 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_accept_clock()"] {
         assert_eq!(session.refusal(sql), ("55000".into(), AHEAD.into()), "{sql}");
     }
-    session.batch_execute("CREATE VIEW every_id AS SELECT id FROM load_rows").expect("a superuser may");
+    session.run("CREATE VIEW every_id AS SELECT id FROM load_rows");
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), 'every_id')";
     let (code, message) = session.refusal(set);
     assert!(
         code == "55000" && message.contains("is not above every ID issued by this server in \"public.every_id\""),
         "{code} {message}"
     );
-    session.batch_execute("DELETE FROM load_rows WHERE id > snowflake_max_id(now())").expect("a superuser may");
-    session.batch_execute(set).expect("no row is from the future");
+    session.run("DELETE FROM load_rows WHERE id > snowflake_max_id(now())");
+    // No row is from the future.
+    session.run(set);
     let load = Load::start(&server, 4, Ask::ALL, "");
     assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Cluster, check_increasing, ensure, sqlstate};
+use cluster::{Answer, Cluster, check_increasing, ensure};
 use postgres::NoTls;
 
 #[test]
@@ -48,19 +48,19 @@ fn ids_are_found_in_tables_of_every_kind() {
         CREATE AGGREGATE trap.max (bigint) (SFUNC = trap.none, STYPE = bigint);
         SET search_path = trap, public, pg_catalog";
     for (_, _, _, made) in kinds {
-        session.batch_execute(made).unwrap_or_else(|e| panic!("{made}: {e}"));
+        session.run(made);
     }
-    session.batch_execute(trap).expect("a superuser may");
+    session.run(trap);
     for (table, column, holder, _) in kinds {
         let id: i64 = session.one("SELECT snowflake_nextval()");
-        session.batch_execute(&format!("INSERT INTO {holder} VALUES ({id})")).expect("a row");
+        session.run(&format!("INSERT INTO {holder} VALUES ({id})"));
         let set = |mark: i64| format!("SELECT snowflake_set_mark({mark}, $t${table}$t$, $c${column}$c$)");
-        let (code, message, detail, hint) = sqlstate(&session.batch_execute(&set(id)).expect_err("refused"));
+        let [code, message, detail, hint] = session.error(&set(id));
         let name = if table.contains('.') { table.into() } else { format!("public.{table}") };
         let name = if name.contains('"') { name } else { format!("\"{name}\"") };
         assert_eq!(
-            (code.as_str(), message),
-            ("55000", format!("mark {id} is not above every ID issued by this server in {name}"))
+            [code, message],
+            ["55000".into(), format!("mark {id} is not above every ID issued by this server in {name}")]
         );
         assert_eq!(
             detail,
@@ -76,12 +76,10 @@ fn ids_are_found_in_tables_of_every_kind() {
     // The trap works.
     assert_eq!(session.one::<Option<i64>>("SELECT max(n) FROM deep WHERE n >= 1::bigint"), None);
     // A relation that cannot be searched for IDs, or cannot be locked against changes, is refused, and the mark stays.
-    session
-        .batch_execute(
-            "CREATE TABLE n (id numeric); CREATE TABLE t (id text); CREATE SEQUENCE s;
-             CREATE MATERIALIZED VIEW m AS SELECT id FROM typed",
-        )
-        .expect("a superuser may");
+    session.run(
+        "CREATE TABLE n (id numeric); CREATE TABLE t (id text); CREATE SEQUENCE s;
+         CREATE MATERIALIZED VIEW m AS SELECT id FROM typed",
+    );
     let (mark, high) = (server.shown_mark(), session.one::<i64>("SELECT snowflake_nextval()"));
     assert!(mark < high && server.shown_mark() > high);
     let kept = server.shown_mark();
@@ -98,20 +96,17 @@ fn ids_are_found_in_tables_of_every_kind() {
 fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_committed() {
     let server = Cluster::builder("repair_tables").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (key bigint);
-             CREATE VIEW every_id AS SELECT id FROM a UNION ALL SELECT key FROM b",
-        )
-        .expect("a superuser may");
+    session.run(
+        "CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (key bigint);
+         CREATE VIEW every_id AS SELECT id FROM a UNION ALL SELECT key FROM b",
+    );
     let mark: i64 = session.one("SELECT snowflake_nextval()");
     // An ID of another server above the mark does not count. An ID of this server does.
-    session
-        .batch_execute("INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 2, 0)")
-        .expect("another's ID");
+    session.run("INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 2, 0)");
     let set = |table: &str| format!("SELECT snowflake_set_mark({mark}, {table})");
     assert_eq!(session.code(&set("'a'")), None);
-    session.batch_execute("INSERT INTO b SELECT snowflake_encode(now() + interval '1 hour', 1, 0)").expect("its own");
+    // An ID of this server.
+    session.run("INSERT INTO b SELECT snowflake_encode(now() + interval '1 hour', 1, 0)");
     assert_eq!(session.code(&set("'a'")), None);
     assert_eq!(session.refusal(&set("'b', 'key'")).0, "55000");
     let (code, message) = session.refusal(&set("'every_id'"));
@@ -120,63 +115,55 @@ fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_com
         "{message}"
     );
     // A column of a shorter integer type has no IDs, but can be compared.
-    session.batch_execute("CREATE TABLE short AS SELECT 7 AS id, 7::smallint AS key").expect("a table");
+    session.run("CREATE TABLE short AS SELECT 7 AS id, 7::smallint AS key");
     assert_eq!((session.code(&set("'short'")), session.code(&set("'short', 'key'"))), (None, None));
     assert_eq!(session.code(&set("'b', 'key', force => true")), None);
     assert!(server.log().contains(&format!("the high-water mark was set to {mark} by force")), "{}", server.log());
-    let (code, message, _, hint) = sqlstate(&session.batch_execute(&set("'b'")).expect_err("there is no column id"));
-    assert_eq!((code.as_str(), message.as_str()), ("42703", "table \"public.b\" has no column \"id\""));
+    let [code, message, _, hint] = session.error(&set("'b'"));
+    assert_eq!([code, message], ["42703", "table \"public.b\" has no column \"id\""]);
     assert_eq!(hint, "Pass the name of the column that contains the IDs as argument \"key\".");
     assert_eq!(session.refusal(&set("'b', 'missing'")).0, "42703");
     assert_eq!(session.refusal(&set("1")), ("42P01".into(), "relation with OID 1 does not exist".into()));
-    let (code, message, detail, hint) =
-        sqlstate(&session.batch_execute(&format!("BEGIN; DELETE FROM b; {}", set("'b', 'key'"))).expect_err("refused"));
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("25001", "cannot compare a mark with the IDs in a table in this transaction")
-    );
+    let [code, message, detail, hint] = session.error(&format!("BEGIN; DELETE FROM b; {}", set("'b', 'key'")));
+    assert_eq!([code, message], ["25001", "cannot compare a mark with the IDs in a table in this transaction"]);
     assert!(
         detail.starts_with("The transaction might not see all rows") && hint.contains("READ COMMITTED"),
         "{detail} {hint}"
     );
-    session.batch_execute("ROLLBACK").expect("a rollback");
+    session.run("ROLLBACK");
 
     // The function waits for a row that is not committed, can be cancelled, and then sees the row.
     let mut writer = server.connect();
-    writer
-        .batch_execute("BEGIN; INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 1, 1)")
-        .expect("a transaction");
+    writer.run("BEGIN; INSERT INTO a SELECT snowflake_encode(now() + interval '1 hour', 1, 1)");
     let (code, _) = session.refusal(&format!("SET statement_timeout = 200; {}", set("'a'")));
     assert_eq!(code, "57014");
-    session.batch_execute("RESET statement_timeout").expect("a session may");
+    session.run("RESET statement_timeout");
     let statement = set("'a'");
     let waiting = thread::spawn(move || session.refusal(&statement).0);
     thread::sleep(Duration::from_millis(100));
-    writer.batch_execute("COMMIT").expect("a commit");
+    writer.run("COMMIT");
     assert_eq!(waiting.join().expect("a thread that ends"), "55000");
 }
 
 /// Whether the mark is above all IDs of a table `orders`, whatever the result of setting it. `statements` prepare the attempt to
 /// set it just above the ID of an earlier row.
 fn check_kept(server: &Cluster, database: &str, statements: &[&str], user: &str) -> Result<(), String> {
-    server.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a superuser may");
+    server.connect().run(&format!("CREATE DATABASE {database}"));
     let mut admin = server.connect_to(database);
-    admin
-        .batch_execute(
-            "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
-             INSERT INTO orders DEFAULT VALUES; GRANT ALL ON orders TO clerk;
-             GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk",
-        )
-        .expect("a superuser may");
+    admin.run(
+        "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+         INSERT INTO orders DEFAULT VALUES; GRANT ALL ON orders TO clerk;
+         GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk",
+    );
     let mark: i64 = admin.one("SELECT id FROM orders");
     let mut session = server.config(database).user(user).connect(NoTls).expect("a role that may log in");
-    session.batch_execute("BEGIN").expect("a transaction");
+    session.run("BEGIN");
     for sql in statements {
         let by = if sql.starts_with('@') { &mut admin } else { &mut session };
         by.batch_execute(sql.trim_start_matches('@')).unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
     let _ = session.batch_execute(&format!("SELECT snowflake_set_mark({mark} + 1, 'orders')"));
-    session.batch_execute("ROLLBACK").expect("a rollback");
+    session.run("ROLLBACK");
     let (highest, known): (i64, i64) = (admin.one("SELECT max(id) FROM orders"), server.shown_mark());
     ensure!(known > highest, "{database}: the mark was lowered to {known}, and there is ID {highest}");
     Ok(())
@@ -187,7 +174,7 @@ const ANOTHER_ROW: &str = "@INSERT INTO orders DEFAULT VALUES";
 #[test]
 fn a_row_that_is_not_seen_keeps_the_mark_up() {
     let server = Cluster::builder("repair_kept").start();
-    server.session().batch_execute("CREATE ROLE clerk LOGIN").expect("a superuser may");
+    server.session().run("CREATE ROLE clerk LOGIN");
     let cases: [(&str, &[&str], &str); 5] = [
         ("seen", &[ANOTHER_ROW], "postgres"),
         ("seen_by_a_clerk", &[ANOTHER_ROW], "clerk"),
@@ -208,10 +195,10 @@ fn a_row_that_is_not_seen_keeps_the_mark_up() {
 fn while_the_mark_waits_for_a_table_others_go_on() {
     let server = Cluster::builder("repair_waits").start();
     let mut session = server.session();
-    session.batch_execute("CREATE TABLE orders (id bigint)").expect("a superuser may");
+    session.run("CREATE TABLE orders (id bigint)");
     let mut ids = session.batch(5000);
     let mut writer = server.connect();
-    writer.batch_execute("BEGIN; INSERT INTO orders VALUES (snowflake_nextval())").expect("a transaction");
+    writer.run("BEGIN; INSERT INTO orders VALUES (snowflake_nextval())");
     let mut admin = server.connect();
     let cancel = admin.cancel_token();
     let waiting = thread::spawn(move || {
@@ -232,7 +219,7 @@ fn while_the_mark_waits_for_a_table_others_go_on() {
     assert_eq!(code, "57014");
     assert!(server.shown_mark() > *ids.last().expect("just drawn"));
     // The cancelled call leaves nothing behind: the row is written, and the next call finds it.
-    writer.batch_execute("COMMIT").expect("a commit");
+    writer.run("COMMIT");
     assert_eq!(admin.refusal("SELECT snowflake_set_mark(1, 'orders')").0, "55000");
     ids.extend(session.batch(5000));
     check_increasing(&ids).unwrap();

@@ -117,7 +117,7 @@ fn check_stuck(name: &str, faults: &str) -> Result<(), String> {
     // No other process flushes the mark.
     let server = quiet(Cluster::builder(name)).fault(faults).start();
     let [mut first, mut second] = [server.session(), server.session()].map(|mut session| {
-        session.batch_execute("SET statement_timeout = '250ms'").expect("a session may");
+        session.run("SET statement_timeout = '250ms'");
         session
     });
     assert_eq!(first.code(DRAW).as_deref(), Some("57014"));
@@ -157,7 +157,7 @@ fn who_drops_a_subscription_does_not_keep_others_from_ids() {
     let mut session = server.session();
     let mut holder = server.connect();
     // DROP SUBSCRIPTION takes this lock while it waits for its publisher.
-    holder.batch_execute("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE").expect("a superuser may lock it");
+    holder.run("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE");
     let mut ids: Vec<i64> = Vec::new();
     for _ in 0..4 {
         ids.push(session.one("SELECT snowflake_nextval()"));
@@ -176,7 +176,8 @@ fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
     server.set("synchronous_standby_names", "nobody");
     server.reload();
     assert!(within(Duration::from_secs(10), || other.one::<String>("SHOW synchronous_standby_names") == "nobody"));
-    other.batch_execute("SET synchronous_commit = local; CHECKPOINT").expect("the checkpointer has seen it, too");
+    // The checkpointer has seen it, too.
+    other.run("SET synchronous_commit = local; CHECKPOINT");
     thread::sleep(Duration::from_millis(1_100));
     let pids: Vec<i32> = sessions.iter_mut().map(|session| session.one("SELECT pg_backend_pid()")).collect();
     let waiting: Vec<_> = sessions

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, sqlstate, typed,
-    within,
+    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, typed, within,
 };
 use postgres::SimpleQueryMessage;
 
@@ -23,9 +22,7 @@ fn remake(server: &Cluster, database: &str, done: &AtomicBool) -> Vec<i64> {
     let mut session = server.connect_to(database);
     let mut ids = Vec::new();
     while !done.load(Ordering::Relaxed) {
-        session
-            .batch_execute("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg")
-            .expect("a superuser may");
+        session.run("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg");
         // Refused while the mark is set back by hand.
         if let Ok(rows) = session.query("SELECT snowflake_nextval_batch(100)", &[]) {
             ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
@@ -52,7 +49,7 @@ fn watch(server: &Cluster, done: &AtomicBool) -> Result<(), String> {
 
 /// Restores a `pg_dump` of one database into another of the same server.
 fn restore(server: &Cluster, from: &str, to: &str) {
-    server.connect().batch_execute(&format!("CREATE DATABASE {to}")).expect("a superuser may");
+    server.connect().run(&format!("CREATE DATABASE {to}"));
     let dump = server.program("pg_dump").arg(from).output().expect("pg_dump can be run");
     assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
     let mut psql = server.psql();
@@ -67,8 +64,8 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
     Load::prepare(&server);
     let mut admin = server.session();
     for name in ["second", "third"] {
-        admin.batch_execute(&format!("CREATE DATABASE {name}")).expect("a superuser may");
-        server.connect_to(name).batch_execute("CREATE EXTENSION snowflake_pg").expect("a superuser may");
+        admin.run(&format!("CREATE DATABASE {name}"));
+        server.connect_to(name).run("CREATE EXTENSION snowflake_pg");
     }
     let load = Load::start(&server, 3, Ask::READING, "");
     let done = AtomicBool::new(false);
@@ -77,7 +74,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
         let watcher = scope.spawn(|| watch(&server, &done));
         let remakers = ["postgres", "second"].map(|name| scope.spawn(|| remake(&server, name, &done)));
         let mut third = server.connect_to("third");
-        third.batch_execute("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())").expect("a superuser may");
+        third.run("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())");
         let mut drawn: Vec<i64> = Vec::new();
         for round in 0..5 {
             // Refused while `during` has set the mark back.
@@ -100,13 +97,14 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
                 "SELECT pg_switch_wal()",
                 during,
             ] {
-                third.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+                third.run(sql);
             }
             thread::sleep(Duration::from_millis(300));
             if round == 2 {
                 drop(third);
                 let mut client = server.connect();
-                client.batch_execute("CREATE DATABASE copy TEMPLATE third").expect("nobody is connected to it");
+                // Nobody is connected to it.
+                client.run("CREATE DATABASE copy TEMPLATE third");
                 restore(&server, "third", "restored");
                 for database in ["copy", "restored"] {
                     let rows = server.connect_to(database).query("INSERT INTO t DEFAULT VALUES RETURNING id", &[]);
@@ -115,7 +113,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
                 third = server.connect_to("third");
             }
         }
-        admin.batch_execute("DROP DATABASE third WITH (FORCE)").expect("a superuser may");
+        admin.run("DROP DATABASE third WITH (FORCE)");
         done.store(true, Ordering::Relaxed);
         drawn.extend(remakers.map(|thread| thread.join().expect("an extension can be made anew")).concat());
         (watcher.join().expect("a mark can be looked at"), drawn)
@@ -125,7 +123,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
     history.check(1_000)?;
     ids.extend(history.ids());
     check_unique(&mut ids)?;
-    admin.batch_execute(after).expect("a superuser may");
+    admin.run(after);
     server.stop(Stop::Immediate);
     server.set_clock("-3600");
     server.start();
@@ -184,7 +182,7 @@ fn check_unmade(builder: Builder) -> Result<(), String> {
     }
     ensure!(ids.len() == 3_000, "{} IDs", ids.len());
     let made = "CREATE SUBSCRIPTION next CONNECTION 'dbname=nowhere' PUBLICATION p WITH (connect = false)";
-    session.batch_execute(made).expect("a superuser may");
+    session.run(made);
     let progress: Option<String> = session.one(
         "SELECT pg_replication_origin_progress(roname, false)::text FROM pg_replication_origin WHERE roname LIKE 'pg_%'",
     );
@@ -215,9 +213,7 @@ fn progress_that_is_lost_is_given_back_without_a_restart() {
     let mut server = Cluster::builder("mark_given").set("fsync", "on").clock("+0").start();
     let mut session = server.session();
     let mut ids = session.batch(5000);
-    session
-        .batch_execute("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK")
-        .expect("a superuser may");
+    session.run("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK");
     let mut refused = || match session.query("SELECT snowflake_nextval_batch(100)", &[]) {
         Ok(rows) => {
             ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
@@ -244,17 +240,16 @@ fn a_crash_after_the_drop_of_the_origin_does_not_begin_anew() {
     let mut server = Cluster::builder("mark_crashed").clock("+0").start();
     let mut session = server.session();
     let ids = session.batch(5000);
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     // There is no replication origin in which the mark could be set.
     let set = "SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)";
-    let (code, message, detail, hint) = sqlstate(&session.batch_execute(set).unwrap_err());
-    assert_eq!((code.as_str(), message.as_str()), ("55000", MISSING));
+    let [code, message, detail, hint] = session.error(set);
+    assert_eq!([code, message], ["55000", MISSING]);
     assert_eq!(detail, "Replication origin \"snowflake_pg\" was dropped.");
     assert!(hint.contains("restart the server"), "{hint}");
     crash(&server, "+0");
-    let (code, message, _, hint) =
-        sqlstate(&server.connect().batch_execute("SELECT snowflake_nextval()").expect_err("there is no mark"));
-    assert_eq!((code.as_str(), message.as_str()), ("55000", MISSING));
+    let [code, message, _, hint] = server.connect().error("SELECT snowflake_nextval()");
+    assert_eq!([code, message], ["55000", MISSING]);
     assert!(hint.contains("restart the server"), "{hint}");
     server.restart(Stop::Immediate);
     let remade = || server.log().contains("created replication origin \"snowflake_pg\"");
@@ -271,11 +266,11 @@ fn who_has_the_origin_in_use_under_load_makes_nothing_come_twice() {
         let mut user = server.connect();
         let refused = || server.log().contains("the high-water mark is in use by a session");
         // A session may be extending at this moment, but never has the origin in use.
-        user.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
+        user.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
         assert!(within(DRY, refused), "{}", server.log());
-        user.batch_execute("SELECT pg_replication_origin_session_reset()").expect("a superuser may");
+        user.run("SELECT pg_replication_origin_session_reset()");
         thread::sleep(Duration::from_millis(200));
-        user.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
+        user.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
         thread::sleep(Duration::from_millis(700));
         server.stop(Stop::Immediate);
         server.set_clock(clock);

@@ -12,12 +12,10 @@ use cluster::{
 fn only_superusers_and_whom_they_allow_may_repair() {
     let server = Cluster::builder("repair_rights").start();
     let mut admin = server.session();
-    admin
-        .batch_execute(
-            "CREATE ROLE clerk LOGIN; CREATE TABLE closed (id bigint); CREATE TABLE open (id bigint);
-             GRANT ALL ON open TO clerk",
-        )
-        .expect("a superuser may");
+    admin.run(
+        "CREATE ROLE clerk LOGIN; CREATE TABLE closed (id bigint); CREATE TABLE open (id bigint);
+         GRANT ALL ON open TO clerk",
+    );
     let mut clerk = server.connect_as("clerk");
     let mark = clerk.one::<i64>("SELECT snowflake_nextval()");
     for function in ["snowflake_accept_clock", "snowflake_set_mark"] {
@@ -25,11 +23,11 @@ fn only_superusers_and_whom_they_allow_may_repair() {
         let refused = clerk.refusal(&format!("SELECT {function}({argument})"));
         assert_eq!(refused, ("42501".into(), format!("permission denied for function {function}")));
     }
-    admin.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_accept_clock() TO clerk").expect("a superuser may");
+    admin.run("GRANT EXECUTE ON FUNCTION snowflake_accept_clock() TO clerk");
     assert_eq!(clerk.code("SELECT snowflake_accept_clock()"), None);
     // A role that can set the mark also needs privileges on the table.
     let grant = "GRANT EXECUTE ON FUNCTION snowflake_set_mark(bigint, regclass, text, boolean) TO clerk";
-    admin.batch_execute(grant).expect("a superuser may");
+    admin.run(grant);
     let set = |table: &str| format!("SELECT snowflake_set_mark({mark} + 1, '{table}')");
     assert_eq!(clerk.refusal(&set("closed")), ("42501".into(), "permission denied for table closed".into()));
     assert!(server.shown_mark() > mark + 1);
@@ -99,7 +97,7 @@ fn a_mark_out_of_range_is_refused() {
     };
     for mark in ["0", "-1", "9223372036854775807"] {
         let (code, message, detail, hint) = ask(&mut session, mark).expect("refused");
-        assert_eq!((code.as_str(), message), ("22023", format!("mark {mark} is out of range")));
+        assert_eq!([code, message], ["22023".into(), format!("mark {mark} is out of range")]);
         assert_eq!(detail, "The mark must be from 1 to 4611686018427387903, the largest ID of layout \"41:5:5:11\".");
         assert_eq!(hint, "Pass the highest ID that might have been issued, plus 1.");
     }
@@ -158,7 +156,7 @@ fn a_mark_that_is_set_right_after_the_first_start_waits_for_its_place() {
         Cluster::builder("set_early").unset("snowflake_pg.worker_id").set("max_prepared_transactions", "1").start();
     // The lock outlives the restart and prevents the background worker from making the origin.
     let hold = "BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE; PREPARE TRANSACTION 'slow'";
-    server.session().batch_execute(hold).expect("a superuser may");
+    server.session().run(hold);
     server.set("snowflake_pg.worker_id", "1");
     server.restart(Stop::Fast);
     let (mut session, mut watcher) = (server.connect(), server.connect());
@@ -167,7 +165,7 @@ fn a_mark_that_is_set_right_after_the_first_start_waits_for_its_place() {
     let setting = thread::spawn(move || session.code(&format!("SELECT snowflake_set_mark({mark})")));
     let shown = format!("SELECT coalesce(max(wait_event_type), '') FROM pg_stat_activity WHERE pid = {pid}");
     let waits = within(Duration::from_secs(10), || watcher.one::<String>(&shown) == "Extension");
-    watcher.batch_execute("ROLLBACK PREPARED 'slow'").expect("a superuser may");
+    watcher.run("ROLLBACK PREPARED 'slow'");
     assert_eq!(setting.join().expect("a thread that ends"), None);
     assert!(waits, "it has not waited");
     assert!(watcher.one::<i64>("SELECT snowflake_nextval()") >= mark);

@@ -63,7 +63,7 @@ fn an_hour_back_without_the_mark_is_caught() {
 /// Checks the error, which names the possible causes.
 fn assert_refusal(error: &postgres::Error) {
     let (code, message, detail, hint) = sqlstate(error);
-    assert_eq!((code.as_str(), message.as_str()), ("55000", AHEAD));
+    assert_eq!([code, message], ["55000", AHEAD]);
     assert!(detail.contains("the clock shows 20") && detail.contains("\"41:10:12\""), "{detail}");
     assert!(detail.contains("the epoch is 2010-11-04T01:42:54.657+00:00."), "{detail}");
     for cause in ["clock", "snowflake_pg.epoch", "snowflake_pg.layout", "snowflake_set_mark()"] {
@@ -180,7 +180,7 @@ fn when_parallel_workers_ask_first_one_of_them_loads() {
         .start();
     let seeds =
         "CREATE TABLE seeds AS SELECT FROM generate_series(1, 20000); ALTER TABLE seeds SET (parallel_workers = 6)";
-    server.session().batch_execute(seeds).expect("a superuser may");
+    server.session().run(seeds);
     server.restart(Stop::Fast);
     let mut session = server.session();
     session.prefer_parallel(6);

@@ -14,10 +14,10 @@ const DRY: Duration = Duration::from_secs(12);
 
 /// The error that a session gets when the reservation is used up. A session that tries to extend it in advance gets the error
 /// earlier.
-fn refusal(session: &mut Client) -> (String, String, String, String) {
+fn refusal(session: &mut Client) -> [String; 4] {
     let mut refused = || session.code("SELECT snowflake_nextval()").is_some();
     assert!(within(DRY, || (0..3).all(|_| refused())), "it goes on");
-    sqlstate(&session.batch_execute("SELECT snowflake_nextval()").expect_err("refused three times"))
+    session.error("SELECT snowflake_nextval()")
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     let mut server = Cluster::builder("dropped").start();
     let mut session = server.session();
     let last: i64 = session.one("SELECT snowflake_nextval()");
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
-    let (code, message, detail, hint) = refusal(&mut session);
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "the high-water mark is missing"));
+    session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
+    let [code, message, detail, hint] = refusal(&mut session);
+    assert_eq!([code, message], ["55000", "the high-water mark is missing"]);
     assert_eq!(detail, "Replication origin \"snowflake_pg\" was dropped.");
     assert!(hint.contains("restart the server"), "{hint}");
     server.restart(Stop::Fast);
@@ -36,13 +36,11 @@ fn without_its_origin_issuing_stops_with_a_hint() {
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 
     // The origin without its progress, as after a drop that was rolled back.
-    session
-        .batch_execute("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK")
-        .expect("a superuser may");
-    let (code, _, detail, hint) = refusal(&mut session);
+    session.run("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK");
+    let [code, _, detail, hint] = refusal(&mut session);
     assert_eq!(
-        (code.as_str(), detail.as_str()),
-        ("55000", "Replication origin \"snowflake_pg\" exists, but its progress has been lost.")
+        [code, detail],
+        ["55000", "Replication origin \"snowflake_pg\" exists, but its progress has been lost."]
     );
     assert!(hint.contains("snowflake_set_mark()"), "{hint}");
     server.restart(Stop::Fast);
@@ -55,11 +53,11 @@ fn without_its_origin_issuing_stops_with_a_hint() {
 
     // The mark is set back by hand.
     let by_hand = "SELECT pg_replication_origin_advance('snowflake_pg', '0/1')";
-    session.batch_execute(by_hand).expect("a superuser may");
-    let (code, message, _, hint) = refusal(&mut session);
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "the high-water mark was set back"));
+    session.run(by_hand);
+    let [code, message, _, hint] = refusal(&mut session);
+    assert_eq!([code, message], ["55000", "the high-water mark was set back"]);
     assert!(hint.contains("snowflake_set_mark()"), "{hint}");
-    session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)").expect("upwards");
+    session.run("SELECT snowflake_set_mark(snowflake_max_id(now()) + 1)");
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);
 }
 
@@ -68,19 +66,19 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
     let setting = origins_setting();
     let mut server = Cluster::builder("no_state").unset("snowflake_pg.worker_id").set(setting, "1").start();
     let other = "SELECT pg_replication_origin_create('other'); SELECT pg_replication_origin_advance('other', '0/1')";
-    server.session().batch_execute(other).expect("a superuser may");
+    server.session().run(other);
     server.set("snowflake_pg.worker_id", "1");
     server.restart(Stop::Fast);
     let mut session = server.session();
-    let (code, message, _, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
-    assert_eq!((code.as_str(), message.as_str()), ("53400", "no free replication state for the high-water mark"));
+    let [code, message, _, hint] = session.error("SELECT snowflake_nextval()");
+    assert_eq!([code, message], ["53400", "no free replication state for the high-water mark"]);
     assert!(hint.starts_with(&format!("Increase \"{setting}\"")), "{hint}");
     server.set(setting, "2");
     server.restart(Stop::Fast);
     assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
 
-    server.session().batch_execute("SELECT pg_replication_origin_drop('other')").expect("a superuser may");
-    server.session().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.session().run("SELECT pg_replication_origin_drop('other')");
+    server.session().run("SELECT pg_replication_origin_drop('snowflake_pg')");
     server.stop(Stop::Fast);
     server.set(setting, "0");
     server.set("wal_level", "minimal");
@@ -97,14 +95,14 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
 fn read_only_transactions_and_parallel_workers_extend_too() {
     let server = Cluster::builder("read_only").set("log_min_messages", "debug1").start();
     let mut session = server.session();
-    session.batch_execute("CREATE TABLE seeds AS SELECT FROM generate_series(1, 5000)").expect("a superuser may");
+    session.run("CREATE TABLE seeds AS SELECT FROM generate_series(1, 5000)");
     let extensions = || server.log().matches("extended the reservation").count();
     session.prefer_parallel(2);
     session.one::<i64>("SELECT snowflake_nextval()");
     for sql in ["BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT", "SELECT snowflake_nextval() FROM seeds"] {
         thread::sleep(Duration::from_millis(2_500));
         let before = extensions();
-        session.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        session.run(sql);
         assert!(extensions() > before, "{sql}");
     }
     let plan = session.plan("(ANALYZE) SELECT snowflake_nextval() FROM seeds");
@@ -117,7 +115,7 @@ fn check_origin_in_use(builder: Builder) -> Result<(), String> {
     let mut session = server.session();
     let mut holder = server.connect();
     session.one::<i64>("SELECT snowflake_nextval()");
-    holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("a superuser may");
+    holder.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
     // The reservation is issued to its end.
     let mut refused = None;
     let ended = within(DRY, || {
@@ -135,12 +133,12 @@ fn check_origin_in_use(builder: Builder) -> Result<(), String> {
     let status: Vec<String> = session.all("SELECT state || ': ' || problem || ' ' || hint FROM snowflake_status");
     ensure!(status == [format!("refused: {message} {hint}")], "the status says {status:?}");
     // The hint works.
-    holder.batch_execute("SELECT pg_replication_origin_session_reset()").expect("a superuser may");
+    holder.run("SELECT pg_replication_origin_session_reset()");
     ensure!(session.code("SELECT snowflake_nextval()").is_none(), "issuing does not go on");
     let state: String = session.one("SELECT state FROM snowflake_status");
     ensure!(state == "issuing", "the status says {state}");
     // The error that was caught has left no lock.
-    holder.batch_execute("SELECT pg_replication_origin_session_setup('snowflake_pg')").expect("the locks are free");
+    holder.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
     Ok(())
 }
 
@@ -170,7 +168,7 @@ fn reset_wal(name: &str, end: Stop) -> Reset {
     let mut server = builder.set("fsync", "on").clock("+0").start();
     let mut session = server.session();
     let mut ids = session.batch(16);
-    session.batch_execute("CHECKPOINT").expect("a superuser may");
+    session.run("CHECKPOINT");
     let checkpointed = server.shown_mark();
     let mut draw_above = |session: &mut Client| {
         let until: i64 =

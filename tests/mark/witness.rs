@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cluster::{
     Answer, Boot, Cluster, Host, PATIENCE, SPARSE_PER_SECOND, Stop, assert_caught, check_unique, draw_above, ensure,
-    not_tested, sqlstate, within,
+    not_tested, within,
 };
 
 /// Runs a program on the data directory of a stopped server.
@@ -42,7 +42,7 @@ fn check_loss(name: &str, loss: MarkLoss, machine: Option<&Boot>) -> Result<(), 
     ids.extend(draw_above(&mut server.connect(), mark));
     if loss == MarkLoss::OriginDropped {
         let mut session = server.connect();
-        session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+        session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     }
     server.stop(if loss == MarkLoss::WalReset { Stop::Immediate } else { Stop::Fast });
     let mut other = None;
@@ -115,38 +115,36 @@ fn setting_the_mark_sets_the_witness_and_lowers_it_only_if_nothing_was_reverted(
     let mut session = server.session();
     let first: i64 = session.one("SELECT snowflake_nextval()");
     let ahead = "SELECT snowflake_set_mark(snowflake_max_id(now() + interval '12 hours'))";
-    session.batch_execute(&format!("CREATE TABLE orders (id bigint); {ahead}")).expect("it is higher");
+    session.run(&format!("CREATE TABLE orders (id bigint); {ahead}"));
     let high = server.shown_mark();
     // A table does not contain what was lost with the mark, so it does not show that the mark in the witness can be lowered.
     for set in [
         "SELECT snowflake_set_mark(snowflake_max_id(now()))",
         "SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')",
     ] {
-        session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+        session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
         server.restart(Stop::Fast);
         session = server.connect();
         assert!(server.shown_mark() < high, "the mark was not lost");
-        session.batch_execute(set).expect("the mark is raised");
+        // The mark is raised.
+        session.run(set);
         let mark = server.shown_mark();
         assert!(mark >= high, "{set}: {mark}");
         assert!(server.log().contains(&format!("the high-water mark was set to {mark}\n")), "{}", server.log());
         assert!(session.one::<i64>("SELECT snowflake_nextval()") >= high);
     }
     // Nothing is lost now, and the table has no ID.
-    session.batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')").expect("the table is empty");
+    session.run("SELECT snowflake_set_mark(snowflake_max_id(now()), 'orders')");
     let next: i64 = session.one("SELECT snowflake_nextval()");
     assert!(next < high && next > first);
     server.restart(Stop::Fast);
     let next: i64 = server.connect().one("SELECT snowflake_nextval()");
     assert!(next < high, "the mark in the witness was not lowered");
     // With force, the mark in the witness is lowered whatever happened.
-    server.connect().batch_execute(ahead).expect("it is higher");
-    server.connect().batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    server.connect().run(ahead);
+    server.connect().run("SELECT pg_replication_origin_drop('snowflake_pg')");
     server.restart(Stop::Fast);
-    server
-        .connect()
-        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)")
-        .expect("a superuser may");
+    server.connect().run("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)");
     assert!(server.connect().one::<i64>("SELECT snowflake_nextval()") < high);
 }
 
@@ -172,19 +170,16 @@ fn a_witness_of_the_future_is_refused_and_can_be_set() {
     let mut server = Cluster::builder("witness_future").on(&machine).clock("+604800").start();
     server.session().batch(10);
     let mut session = server.connect();
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     server.stop(Stop::Fast);
     server.set_clock("+0");
     server.start();
     let message = "the mark in the witness is more than a day ahead of the clock";
-    let refused = sqlstate(&server.connect().query("SELECT snowflake_nextval()", &[]).expect_err("a week ahead"));
-    assert_eq!((refused.0.as_str(), refused.1.as_str()), ("55000", message));
+    assert_eq!(server.connect().refusal("SELECT snowflake_nextval()"), ("55000".into(), message.into()));
     assert_eq!(server.connect().one::<String>("SELECT problem FROM snowflake_status"), message);
     assert!(within(PATIENCE, || server.log().contains(&format!("cannot issue IDs: {message}"))), "{}", server.log());
-    server
-        .connect()
-        .batch_execute("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)")
-        .expect("the hint works");
+    // The hint works.
+    server.connect().run("SELECT snowflake_set_mark(snowflake_max_id(now()), force => true)");
     server.connect().batch(10);
 }
 

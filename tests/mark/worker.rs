@@ -14,7 +14,7 @@ fn without_a_place_for_the_worker_the_log_and_the_first_session_are_told() {
     let log = server.log();
     assert!(log.contains(WARNING), "{log}");
     let mut session = server.session();
-    let (code, message, detail, hint) = sqlstate(&session.batch_execute("SELECT snowflake_nextval()").unwrap_err());
+    let [code, message, detail, hint] = session.error("SELECT snowflake_nextval()");
     assert_eq!(code, "53400");
     assert_eq!(message, "no free slot for background worker \"snowflake_pg mark worker\"");
     assert_eq!(
@@ -45,7 +45,7 @@ fn a_worker_id_with_another_prefix_is_found() {
     let mut server =
         Cluster::builder("other_prefix").unset("snowflake_pg.worker_id").set("snowflake.worker_id", "7").start();
     for expected in [format!("{own}{found}"), own.to_string()] {
-        let hint = sqlstate(&server.session().batch_execute("SELECT snowflake_nextval()").unwrap_err()).3;
+        let hint = server.session().error("SELECT snowflake_nextval()")[3];
         assert_eq!(hint, expected);
         assert!(server.log().lines().any(|line| line.ends_with(&format!("HINT:  {expected}"))), "{}", server.log());
         assert_eq!(server.connect().one::<String>("SELECT hint FROM snowflake_status"), expected);
@@ -66,12 +66,10 @@ fn locked(builder: Builder) -> Cluster {
     let builder = builder.set("max_prepared_transactions", "5");
     let mut server = builder.set("shared_preload_libraries", "").start();
     let mut session = server.connect();
-    session
-        .batch_execute(
-            "SELECT pg_replication_origin_create('another');
-             BEGIN; SELECT pg_replication_origin_drop('another'); PREPARE TRANSACTION 'dropped'",
-        )
-        .expect("a superuser may");
+    session.run(
+        "SELECT pg_replication_origin_create('another');
+         BEGIN; SELECT pg_replication_origin_drop('another'); PREPARE TRANSACTION 'dropped'",
+    );
     drop(session);
     server.stop(Stop::Fast);
     server.set("shared_preload_libraries", "snowflake_pg");
@@ -100,12 +98,12 @@ fn check_locked(builder: Builder) -> Result<(), String> {
     ensure!(within(PATIENCE, || session.one(waits)), "the worker does not wait for the lock");
     let copied = within(PATIENCE, || session.code("CREATE DATABASE copy TEMPLATE template0").is_none());
     ensure!(copied, "template0 cannot be copied");
-    session.batch_execute("CREATE EXTENSION snowflake_pg").expect("a superuser may");
+    session.run("CREATE EXTENSION snowflake_pg");
     let refused = session.query_one("SELECT snowflake_nextval()", &[]).expect_err("the mark has no place");
     let (code, message, ..) = sqlstate(&refused);
     ensure!((&*code, &*message) == ("55000", "the high-water mark is missing"), "{code} {message}");
     // Issuing begins without help when the lock is released.
-    session.batch_execute("ROLLBACK PREPARED 'dropped'").expect("a superuser may");
+    session.run("ROLLBACK PREPARED 'dropped'");
     let begins = within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none());
     ensure!(begins, "issuing does not begin:\n{}", server.log());
     Ok(())
@@ -130,14 +128,14 @@ fn without_template0_the_worker_uses_another_database() {
         let mut session = server.connect();
         for database in gone {
             let drop = format!("UPDATE pg_database SET datistemplate = false WHERE datname = '{database}'");
-            session.batch_execute(&drop).expect("a superuser may");
-            session.batch_execute(&format!("DROP DATABASE {database}")).expect("a superuser may");
+            session.run(&drop);
+            session.run(&format!("DROP DATABASE {database}"));
         }
         drop(session);
         server.set("shared_preload_libraries", "snowflake_pg");
         server.restart(Stop::Fast);
         let mut session = server.connect();
-        session.batch_execute("CREATE EXTENSION snowflake_pg").expect("a superuser may");
+        session.run("CREATE EXTENSION snowflake_pg");
         let begins = within(PATIENCE, || session.code("SELECT snowflake_nextval()").is_none());
         assert!(begins, "no IDs without {gone:?}:\n{}", server.log());
     }

@@ -38,10 +38,8 @@ const WAYS: [(&str, &str); 3] = [
 ];
 
 fn check_days(session: &mut Client, make: &str) -> Result<(), String> {
-    session
-        .batch_execute("DROP TABLE IF EXISTS days; CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
-        .and_then(|()| session.batch_execute(make))
-        .map_err(|e| format!("not made: {e:?}"))?;
+    session.run("DROP TABLE IF EXISTS days; CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id)");
+    session.run(make);
     let days: i64 = session.one("SELECT count(*) FROM bounds('days')");
     ensure!(days == 11, "{days} partitions, not 11");
     let apart: i64 = session.one(
@@ -72,16 +70,16 @@ fn check_days(session: &mut Client, make: &str) -> Result<(), String> {
 fn every_row_lies_in_the_partition_of_its_day() {
     let server = Cluster::builder("partitions").start();
     let mut session = server.session();
-    session.batch_execute(BOUNDS).unwrap();
+    session.run(BOUNDS);
     for zone in ["UTC", "America/New_York", "Pacific/Auckland"] {
-        session.batch_execute(&format!("SET timezone = '{zone}'")).unwrap();
+        session.run(&format!("SET timezone = '{zone}'"));
         for (way, make) in WAYS {
             check_days(&mut session, make).unwrap_or_else(|reason| panic!("{way}, {zone}: {reason}"));
         }
     }
     // The negative controls: bounds that do not meet, the session's days, and the last ID of a tick instead of its first. In the
     // last two, the first partition begins a day earlier, so that each row has a partition.
-    session.batch_execute("SET timezone = 'America/New_York'").unwrap();
+    session.run("SET timezone = 'America/New_York'");
     let by_hand = WAYS[0].1;
     let gap = by_hand.replace("'2024-03-06'", "'2024-03-05 23:59:59.999'");
     assert_caught(check_days(&mut session, &gap), "bounds do not meet");
@@ -110,14 +108,14 @@ fn check_calendar(session: &mut Client, partitions: &str, calendar: &str) -> Res
 fn hours_weeks_and_months_begin_where_they_do_in_utc() {
     let server = Cluster::builder("partitions_calendar").start();
     let mut session = server.session();
-    session.batch_execute(BOUNDS).unwrap();
+    session.run(BOUNDS);
     let bounds = |from: &str, until: &str, step: &str| {
         format!("snowflake_partition_bounds('{from}+00', '{until}+00', '{step}')")
     };
     let series =
         |from: &str, until: &str, step: &str| format!("generate_series(timestamp '{from}', '{until}', '{step}')");
     for zone in ["UTC", "America/New_York"] {
-        session.batch_execute(&format!("SET timezone = '{zone}'")).unwrap();
+        session.run(&format!("SET timezone = '{zone}'"));
         for (from, until, step) in [
             ("2024-03-10 00:00", "2024-03-11 00:00", "1 hour"),
             ("2024-03-04 00:00", "2024-04-01 00:00", "1 week"),
@@ -151,7 +149,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
             ("1 month", ["20240301", "20240401", "20240501"]),
             ("3 months", ["20240101", "20240401", "20240701"]),
         ] {
-            session.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+            session.run("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)");
             let made: Vec<String> = session
                 .all(&format!("SELECT snowflake_create_partitions('p', '{step}', 3, '2024-03-10 05:47+00')::text"));
             assert_eq!(made, names.map(|name| format!("p_{name}")), "{step}");
@@ -160,7 +158,7 @@ fn hours_weeks_and_months_begin_where_they_do_in_utc() {
                 "SELECT to_char(min(snowflake_timestamp(from_id)) AT TIME ZONE 'UTC', 'YYYYMMDD_HH24MI') FROM bounds('p')",
             );
             assert!(begin.starts_with(names[0]), "{step} begins at {begin}");
-            session.batch_execute("DROP TABLE p").unwrap();
+            session.run("DROP TABLE p");
         }
     }
     // The negative controls: months that are counted from the previous one, and a calendar of the session's days.
@@ -201,22 +199,20 @@ repeat('n', 55)::regclass, '1 day', 1 | 42622 | name "nnn% | A name can be at mo
 fn what_cannot_be_made_is_refused_and_nothing_is() {
     let server = Cluster::builder("partitions_refused").start();
     let mut session = server.session();
-    session.batch_execute(BOUNDS).unwrap();
-    session
-        .batch_execute(&format!(
-            "CREATE TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TABLE plain (id bigint);
-             CREATE TABLE {} (id bigint) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('p', '1 day', 1, '2024-02-29 00:00+00');
-             ALTER TABLE p_20240229 RENAME TO there;
-             CREATE ROLE guest; CREATE ROLE writer; GRANT SELECT ON p TO guest; GRANT SELECT, UPDATE ON p TO writer;
-             GRANT CREATE ON SCHEMA public TO guest, writer",
-            "n".repeat(55)
-        ))
-        .unwrap();
+    session.run(BOUNDS);
+    session.run(&format!(
+        "CREATE TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TABLE plain (id bigint);
+         CREATE TABLE {} (id bigint) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('p', '1 day', 1, '2024-02-29 00:00+00');
+         ALTER TABLE p_20240229 RENAME TO there;
+         CREATE ROLE guest; CREATE ROLE writer; GRANT SELECT ON p TO guest; GRANT SELECT, UPDATE ON p TO writer;
+         GRANT CREATE ON SCHEMA public TO guest, writer",
+        "n".repeat(55)
+    ));
     for line in REFUSED.trim().lines() {
         let mut parts = line.split('|').map(str::trim);
         let sql = format!("SELECT snowflake_create_partitions({})", parts.next().expect("arguments"));
-        let (code, message, detail, hint) = sqlstate(&session.batch_execute(&sql).expect_err(&sql));
+        let [code, message, detail, hint] = session.error(&sql);
         for (found, expected) in [code, message, detail, hint].iter().zip(parts) {
             let so = expected.split_once('%').map_or(found == expected, |(begin, _)| found.starts_with(begin));
             assert!(so, "{sql}: {found:?}, not {expected:?}");
@@ -224,10 +220,10 @@ fn what_cannot_be_made_is_refused_and_nothing_is() {
         assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_inherits"), 1, "{sql} has made something");
     }
     for (role, message) in [("guest", "permission denied for table p"), ("writer", "must be owner of table p")] {
-        session.batch_execute(&format!("SET ROLE {role}")).unwrap();
+        session.run(&format!("SET ROLE {role}"));
         let refusal = session.refusal("SELECT snowflake_create_partitions('p', '1 day', 1)");
         assert_eq!(refusal, ("42501".into(), message.into()));
-        session.batch_execute("RESET ROLE").unwrap();
+        session.run("RESET ROLE");
     }
 }
 
@@ -258,14 +254,15 @@ fn partitions_begin_and_end_with_the_layout() {
         assert_eq!(rows[0].get::<_, i64>(0), 0);
         assert_eq!(rows[rows.len() - 1].get::<_, Option<i64>>(1), last_id.checked_add(1), "{layout}");
 
-        session.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+        session.run("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)");
         for (interval, count, from) in [("1 year", 60, epoch), ("1 year", 10, &format!("{last} - interval '8 years'"))]
         {
             let make = format!("SELECT snowflake_create_partitions('p', '{interval}', {count}, {from})");
             session.batch_execute(&make).unwrap_or_else(|e| panic!("{layout}: {make}: {e:?}"));
             assert_eq!(session.all::<String>(&format!("{make}::text")), [""; 0], "{layout}: made again");
         }
-        session.batch_execute(&format!("INSERT INTO p VALUES (0), ({last_id})")).expect("both ends have a partition");
+        // Both ends have a partition.
+        session.run(&format!("INSERT INTO p VALUES (0), ({last_id})"));
         upper += &session.one::<String>(
             "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition ORDER BY relname DESC LIMIT 1",
         );
@@ -277,14 +274,12 @@ fn partitions_begin_and_end_with_the_layout() {
 /// creates the partitions of p for COUNT days from 2024-02-01 on.
 fn check_two_at_once(server: &Cluster, make: &str) -> Result<(), String> {
     let (mut first, mut second, mut watch) = (server.session(), server.session(), server.session());
-    first
-        .batch_execute("DROP TABLE IF EXISTS p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)")
-        .and_then(|()| first.batch_execute(&format!("BEGIN; {}", make.replace("COUNT", "5"))))
-        .expect("the first session makes its partitions");
+    first.run("DROP TABLE IF EXISTS p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)");
+    first.run(&format!("BEGIN; {}", make.replace("COUNT", "5")));
     let later = make.replace("COUNT", "7");
     let second = thread::spawn(move || second.batch_execute(&later).map_err(|error| sqlstate(&error)));
     ensure!(waiting(&mut watch, || second.is_finished()), "the second never asks");
-    first.batch_execute("COMMIT").expect("the first session commits");
+    first.run("COMMIT");
     second.join().expect("a thread ends").map_err(|error| format!("the second session failed: {error:?}"))?;
     let made: i64 = watch.one("SELECT count(*) FROM pg_inherits WHERE inhparent = 'p'::regclass");
     ensure!(made == 7, "{made} partitions, not 7");
@@ -316,11 +311,11 @@ fn partitions_that_are_there_are_no_error() {
     assert_caught(check_two_at_once(&server, looks), "the second session failed");
 
     // Again, with a larger count, and with a partition that was created under another name.
-    session.batch_execute("DROP TABLE p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)").unwrap();
+    session.run("DROP TABLE p; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)");
     let bounds = "SELECT format('CREATE TABLE mine PARTITION OF p FOR VALUES FROM (%s) TO (%s)', from_id, until_id)
         FROM snowflake_partition_bounds('2024-02-02 00:00+00', '2024-02-03 00:00+00', '1 day')";
     let mine: String = session.one(bounds);
-    session.batch_execute(&mine).unwrap();
+    session.run(&mine);
     let mut made = |count: &str| {
         session.all::<String>(&format!("SELECT made::text FROM ({create}) AS p(made)").replace("COUNT", count))
     };
@@ -362,10 +357,10 @@ fn check_pruning(session: &mut Client) -> Result<(), String> {
     for (mode, when) in [("force_custom_plan", "planner"), ("force_generic_plan", "executor")] {
         let prepare = "PREPARE since(timestamptz) AS SELECT * FROM p WHERE id >= snowflake_min_id($1, '41:10:12');
              PREPARE range(timestamptz) AS SELECT * FROM p WHERE snowflake_between(id, $1, 'infinity')";
-        session.batch_execute(&format!("SET plan_cache_mode = {mode}; {prepare}")).expect("statements can be prepared");
+        session.run(&format!("SET plan_cache_mode = {mode}; {prepare}"));
         check_pruned(session, &format!("EXECUTE since({today})"), 4, when)?;
         check_pruned(session, &format!("EXECUTE range({today})"), 4, "executor")?;
-        session.batch_execute("DEALLOCATE ALL; RESET plan_cache_mode").expect("statements can be forgotten");
+        session.run("DEALLOCATE ALL; RESET plan_cache_mode");
     }
     Ok(())
 }
@@ -375,13 +370,11 @@ fn partitions_of_other_times_are_left_out() {
     let server = Cluster::builder("partitions_pruning").start();
     let mut session = server.session();
     // 26 days before today, today, and three more days.
-    session
-        .batch_execute(
-            "CREATE TABLE p (id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('p', '1 day', 30, now() - interval '26 days');
-             INSERT INTO p VALUES (DEFAULT)",
-        )
-        .unwrap();
+    session.run(
+        "CREATE TABLE p (id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('p', '1 day', 30, now() - interval '26 days');
+         INSERT INTO p VALUES (DEFAULT)",
+    );
     check_pruning(&mut session).unwrap();
     // The negative controls: functions that the planner, or even the executor at its start, cannot evaluate.
     for (function, volatility, reason) in [
@@ -391,9 +384,9 @@ fn partitions_of_other_times_are_left_out() {
         ("first_id_from(timestamptz)", "VOLATILE", "partitions are read, not 2"),
     ] {
         let is = if function.contains("text") { "IMMUTABLE" } else { "STABLE" };
-        session.batch_execute(&format!("ALTER FUNCTION snowflake_{function} {volatility}")).unwrap();
+        session.run(&format!("ALTER FUNCTION snowflake_{function} {volatility}"));
         assert_caught(check_pruning(&mut session), reason);
-        session.batch_execute(&format!("ALTER FUNCTION snowflake_{function} {is}")).unwrap();
+        session.run(&format!("ALTER FUNCTION snowflake_{function} {is}"));
     }
     check_pruning(&mut session).unwrap();
 }

@@ -34,7 +34,7 @@ const WITHOUT_TODAY: &str = "
 /// No row is lost that a session wrote while other rows were moved, and each is in the correct partition.
 fn check_moved(server: &Cluster, recipe: &str) -> Result<(), String> {
     let mut session = server.session();
-    session.batch_execute(WITHOUT_TODAY).expect("a table");
+    session.run(WITHOUT_TODAY);
     let refusal = session.refusal("SELECT snowflake_create_partitions('load_rows', '1 day', 7)");
     let message =
         "updated partition constraint for default partition \"load_rows_default\" would be violated by some row";
@@ -51,17 +51,15 @@ fn check_moved(server: &Cluster, recipe: &str) -> Result<(), String> {
     let written = load.finish();
     moved?;
     ensure!(begun && written.errors.is_empty(), "the writers were told {:?}", written.errors);
-    session
-        .batch_execute("CREATE TEMPORARY TABLE written (id bigint)")
-        .and_then(|()| session.execute("INSERT INTO written SELECT unnest($1::bigint[])", &[&written.ids()]))
-        .expect("what was written can be noted");
+    session.run("CREATE TEMPORARY TABLE written (id bigint)");
+    session.execute("INSERT INTO written SELECT unnest($1::bigint[])", &[&written.ids()]).expect("a temporary table");
     let lost: i64 = session.one("SELECT count(*) FROM written LEFT JOIN load_rows USING (id) WHERE what IS NULL");
     ensure!(lost == 0, "{lost} of {} rows were lost", written.len());
     let rest: Vec<String> = session.all("SELECT format('%s %s', id, what) FROM load_rows_default");
     ensure!(rest == ["1 of the first day"], "in the default partition: {rest:?}");
     let before: i64 = session.one("SELECT count(*) FROM load_rows WHERE what = 'before'");
     ensure!(before == 100, "{before} of 100 rows that were moved");
-    session.batch_execute("DROP TABLE written").expect("a table");
+    session.run("DROP TABLE written");
     Ok(())
 }
 
@@ -89,13 +87,11 @@ fn rows_leave_the_default_partition_beside_writers_and_none_is_lost() {
 /// `kept`.
 fn check_referring(server: &Cluster, recipe: &str, kept: Option<&str>) -> Result<(), String> {
     let mut session = server.session();
-    session
-        .batch_execute(&format!(
-            "{WITHOUT_TODAY}; DROP TABLE IF EXISTS notes;
-             CREATE TABLE notes (id bigint CONSTRAINT about REFERENCES load_rows ON DELETE CASCADE);
-             INSERT INTO notes SELECT id FROM load_rows"
-        ))
-        .expect("tables");
+    session.run(&format!(
+        "{WITHOUT_TODAY}; DROP TABLE IF EXISTS notes;
+         CREATE TABLE notes (id bigint CONSTRAINT about REFERENCES load_rows ON DELETE CASCADE);
+         INSERT INTO notes SELECT id FROM load_rows"
+    ));
     let refused = typed(server.psql(), recipe).err();
     let expected = kept.is_none_or(|why| refused.as_ref().is_some_and(|said| said.contains(why)));
     ensure!(refused.is_some() == kept.is_some() && expected, "psql said {refused:?}");
@@ -195,7 +191,7 @@ const MIGRATED: &str = "
 /// A query of the page drops the partition of a day 92 days ago, and keeps all old numbers.
 fn check_old_numbers(server: &Cluster, query: &str) -> Result<(), String> {
     let mut session = server.session();
-    session.batch_execute(MIGRATED).expect("a table");
+    session.run(MIGRATED);
     typed(server.psql(), query)?;
     let kept: Vec<i64> = session.all("SELECT id FROM events WHERE id < 1::bigint << 60 ORDER BY id");
     ensure!(kept == [-1, 1, 1_999_999], "old rows are lost, and only {kept:?} are left");
@@ -217,12 +213,10 @@ fn rows_with_old_sequence_numbers_are_not_dropped_as_old_days() {
 
 /// Creates a table with partitions for this many days.
 fn by_day(session: &mut Client, from: &str, count: u32) {
-    session
-        .batch_execute(&format!(
-            "DROP TABLE IF EXISTS p; CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('p', '1 day', {count}, '{from}Z')"
-        ))
-        .expect("partitions by day");
+    session.run(&format!(
+        "DROP TABLE IF EXISTS p; CREATE TABLE p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('p', '1 day', {count}, '{from}Z')"
+    ));
 }
 
 /// Changes from days to longer partitions. Every ID from the first day to the last partition has one.
@@ -257,7 +251,7 @@ fn check_refused(session: &mut Client, day: &str, calls: &[String], code: &str) 
 fn days_become_weeks_or_months_without_a_gap() {
     let server = Cluster::builder("care_longer").start();
     let mut session = server.session();
-    session.batch_execute("SET timezone = 'America/New_York'").unwrap();
+    session.run("SET timezone = 'America/New_York'");
     let (week, month, quarter) = (("2024-03-11", "1 week"), ("2024-04-01", "1 month"), ("2024-04-01", "3 months"));
     for (days, longer) in [
         (("2024-03-06", 5), week),
@@ -292,21 +286,19 @@ fn days_become_weeks_or_months_without_a_gap() {
 /// A statement detaches the first of three days while one reader has the table open, and other readers continue.
 fn check_detached(server: &Cluster, detach: &str) -> Result<(), String> {
     let (mut session, mut reader, mut other) = (server.session(), server.session(), server.session());
-    session
-        .batch_execute(
-            "DROP TABLE IF EXISTS events, events_20240310;
-             CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('events', '1 day', 3, '2024-03-10Z');
-             INSERT INTO events SELECT snowflake_min_id(at) FROM unnest('{2024-03-10Z,2024-03-11Z}'::timestamptz[]) AS at",
-        )
-        .expect("a table");
-    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM events").expect("a reader");
+    session.run(
+        "DROP TABLE IF EXISTS events, events_20240310;
+         CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('events', '1 day', 3, '2024-03-10Z');
+         INSERT INTO events SELECT snowflake_min_id(at) FROM unnest('{2024-03-10Z,2024-03-11Z}'::timestamptz[]) AS at",
+    );
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM events");
     let statement = detach.to_string();
     let detaching = thread::spawn(move || session.code(&statement));
     let waits = waiting(&mut other, || detaching.is_finished());
     let locked = other.code("SET lock_timeout = '300ms'; SELECT FROM events");
     let rows: i64 = reader.one("SELECT count(*) FROM events");
-    reader.batch_execute("COMMIT").expect("a reader");
+    reader.run("COMMIT");
     let told = detaching.join().expect("a thread ends");
     ensure!(waits && told.is_none(), "told {told:?}");
     ensure!(locked.is_none() && rows == 2, "readers are locked out: {locked:?}, or miss rows: {rows}");
@@ -329,31 +321,29 @@ fn a_partition_is_let_go_of_beside_readers() {
     let mut session = server.session();
     let make = "SELECT snowflake_create_partitions('events', '1 day', 3, '2024-03-10Z')";
     assert_eq!(session.code(make).as_deref(), Some("42P07"));
-    session.batch_execute("ALTER TABLE events_20240310 RENAME TO gone").unwrap();
-    session.batch_execute(make).unwrap();
+    session.run("ALTER TABLE events_20240310 RENAME TO gone");
+    session.run(make);
     assert_eq!(session.code(&format!("BEGIN; {detach}")).as_deref(), Some("25001"));
-    session.batch_execute("ROLLBACK; CREATE TABLE events_default PARTITION OF events DEFAULT").unwrap();
+    session.run("ROLLBACK; CREATE TABLE events_default PARTITION OF events DEFAULT");
     let beside_default = "cannot detach partitions concurrently when a default partition exists";
     assert_eq!(session.refusal(detach), ("55000".into(), beside_default.into()));
-    session.batch_execute(&plain).unwrap();
+    session.run(&plain);
 }
 
 #[test]
 fn a_partition_of_a_table_to_which_others_refer_is_detached_first() {
     let server = Cluster::builder("care_detach_referred").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-             CREATE TABLE notes (event bigint REFERENCES events);
-             SELECT snowflake_create_partitions('events', '1 day', 1, '2024-03-10Z');
-             INSERT INTO events VALUES (snowflake_min_id('2024-03-10 12:00+00')); INSERT INTO notes SELECT id FROM events",
-        )
-        .expect("tables");
+    session.run(
+        "CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+         CREATE TABLE notes (event bigint REFERENCES events);
+         SELECT snowflake_create_partitions('events', '1 day', 1, '2024-03-10Z');
+         INSERT INTO events VALUES (snowflake_min_id('2024-03-10 12:00+00')); INSERT INTO notes SELECT id FROM events",
+    );
     let (detach, drop) = ("ALTER TABLE events DETACH PARTITION events_20240310", "DROP TABLE events_20240310");
     assert_eq!(session.code(drop).as_deref(), Some("2BP01"));
     assert_eq!(session.code(detach).as_deref(), Some("23503"));
-    session.batch_execute("DELETE FROM notes").expect("the reference is removed");
+    session.run("DELETE FROM notes");
     assert_eq!(session.code(drop).as_deref(), Some("2BP01"));
-    session.batch_execute(&format!("{detach}; {drop}")).unwrap();
+    session.run(&format!("{detach}; {drop}"));
 }

@@ -19,19 +19,17 @@ fn job(server: &Cluster, command: &str) -> Child {
 /// The job gives up if a transaction has the table open. It has then created nothing, and its next run creates all partitions.
 fn check_job(server: &Cluster, command: &str) -> Result<(), String> {
     let [mut session, mut reader, mut other] = [0; 3].map(|_| server.connect_to("shop"));
-    session
-        .batch_execute(
-            "DROP TABLE IF EXISTS events; CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-             CREATE TABLE events_rest PARTITION OF events DEFAULT",
-        )
-        .expect("a table");
-    reader.batch_execute("BEGIN; SELECT FROM events").expect("a reader");
+    session.run(
+        "DROP TABLE IF EXISTS events; CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+         CREATE TABLE events_rest PARTITION OF events DEFAULT",
+    );
+    reader.run("BEGIN; SELECT FROM events");
     let mut first = job(server, command);
     ensure!(waiting(&mut session, || first.try_wait().is_ok_and(|ended| ended.is_some())), "the job never asks");
     let gave_up = within(Duration::from_secs(5), || first.try_wait().is_ok_and(|ended| ended.is_some()));
     let others = other.code("SET lock_timeout = '100ms'; SELECT FROM events");
     let made = partitions(&mut session, "events").len() - 1;
-    reader.batch_execute("COMMIT").expect("a reader");
+    reader.run("COMMIT");
     let first = first.wait_with_output().expect("the job ends");
     ensure!(gave_up, "the job waits on, and keeps others waiting: {others:?}");
     ensure!(others.is_none(), "others were kept waiting: {others:?}");
@@ -50,8 +48,8 @@ fn check_job(server: &Cluster, command: &str) -> Result<(), String> {
 #[test]
 fn the_job_gives_up_where_the_table_is_open() {
     let server = Cluster::builder("job_timeout").start();
-    server.connect().batch_execute("CREATE DATABASE shop").unwrap();
-    server.connect_to("shop").batch_execute("CREATE EXTENSION snowflake_pg").unwrap();
+    server.connect().run("CREATE DATABASE shop");
+    server.connect_to("shop").run("CREATE EXTENSION snowflake_pg");
     let [line] = &blocks(&page("docs/partitions.md"), "conf")[..] else { panic!("one line for cron") };
     // Minute, hour, day, month, weekday, and then the command.
     let command = line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
@@ -60,10 +58,10 @@ fn the_job_gives_up_where_the_table_is_open() {
     check_job(&server, &command.replace("5s", "300ms")).unwrap();
     // The SQLSTATE of the error.
     let (mut reader, mut session) = (server.connect_to("shop"), server.connect_to("shop"));
-    reader.batch_execute("BEGIN; SELECT FROM events").unwrap();
+    reader.run("BEGIN; SELECT FROM events");
     let call = "SET lock_timeout = '50ms'; SELECT snowflake_create_partitions('events', '1 day', 9)";
     assert_eq!(session.code(call).as_deref(), Some("55P03"));
-    reader.batch_execute("COMMIT").unwrap();
+    reader.run("COMMIT");
     // The negative control: without the timeout.
     let waits = check_job(&server, &command.replace(timeout, ""));
     assert_caught(waits, "the job waits on, and keeps others waiting: Some(\"55P03\")");
@@ -78,25 +76,23 @@ const EVENT: &str = "INSERT INTO events VALUES (snowflake_min_id('2024-02-01Z'))
 /// ended.
 fn check_deadlock(server: &Cluster, [first, second]: [&str; 2], job_looks: bool) -> Result<(), String> {
     let [mut writer, mut job, mut watch] = [0; 3].map(|_| server.session());
-    writer
-        .batch_execute(
-            "DROP TABLE IF EXISTS events, customers, notes;
-             CREATE TABLE customers (id bigint PRIMARY KEY);
-             CREATE TABLE events (id bigint PRIMARY KEY, customer bigint REFERENCES customers) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('events', '1 day', 1, '2024-02-01Z');
-             CREATE TABLE notes (event bigint REFERENCES events)",
-        )
-        .expect("tables");
+    writer.run(
+        "DROP TABLE IF EXISTS events, customers, notes;
+         CREATE TABLE customers (id bigint PRIMARY KEY);
+         CREATE TABLE events (id bigint PRIMARY KEY, customer bigint REFERENCES customers) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('events', '1 day', 1, '2024-02-01Z');
+         CREATE TABLE notes (event bigint REFERENCES events)",
+    );
     let [jobs, writers] = if job_looks { ["5s", "120s"] } else { ["60s", "50ms"] };
     for (session, timeout) in [(&mut job, jobs), (&mut writer, writers)] {
-        session.batch_execute(&format!("SET deadlock_timeout = '{timeout}'")).expect("a superuser may");
+        session.run(&format!("SET deadlock_timeout = '{timeout}'"));
     }
-    writer.batch_execute(&format!("BEGIN; {first}")).expect("a row");
+    writer.run(&format!("BEGIN; {first}"));
     let call = "SELECT snowflake_create_partitions('events', '1 day', 3, '2024-02-01Z')";
     let job = thread::spawn(move || job.code(call));
     ensure!(waiting(&mut watch, || job.is_finished()), "the job never asks");
     let writer_told = writer.code(second);
-    writer.batch_execute("COMMIT").expect("a transaction ends");
+    writer.run("COMMIT");
     let job_told = job.join().expect("a thread ends");
     let mut expected = [Some("40P01"), None];
     expected.rotate_right(job_looks.into());
@@ -104,7 +100,7 @@ fn check_deadlock(server: &Cluster, [first, second]: [&str; 2], job_looks: bool)
     ensure!(told == expected, "the writer and the job were told {told:?}");
     let made = partitions(&mut watch, "events").len();
     ensure!(made == if job_looks { 1 } else { 3 }, "{made} partitions");
-    watch.batch_execute(call).expect("the next run");
+    watch.run(call);
     let made = partitions(&mut watch, "events").len();
     ensure!(made == 3, "{made} partitions at last");
     Ok(())

@@ -26,9 +26,7 @@ fn server(name: &str) -> Option<Builder> {
 
 fn session(server: &Cluster) -> Client {
     let mut session = server.session();
-    session
-        .batch_execute("CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman")
-        .expect("it is installed");
+    session.run("CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman");
     session
 }
 
@@ -58,7 +56,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         session.one(&format!("SELECT (snowflake_timestamp({}) AT TIME ZONE 'UTC')::time::text", begins[0]));
     ensure!(begin == time_of_day, "days begin at {begin}, not at {time_of_day}");
 
-    session.batch_execute("INSERT INTO measurements (value) SELECT n FROM generate_series(1, 1000) AS n").unwrap();
+    session.run("INSERT INTO measurements (value) SELECT n FROM generate_series(1, 1000) AS n");
     let strays = "SELECT count(*) FROM measurements_default";
     let stray: i64 = session.one(strays);
     ensure!(stray == 0, "{stray} of 1000 rows lie in the default partition");
@@ -67,7 +65,7 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
 
     // Two days later the background worker creates two more partitions. After another two days, a call creates them.
     let later = "INSERT INTO measurements VALUES (snowflake_encode(now() + interval '2 days', 1, 0), 0)";
-    session.batch_execute(later).unwrap();
+    session.run(later);
     let mut made = within(SOON, || session.all::<i64>(BEGINS).len() == 7);
     // On a busy machine, the background worker can give up after each start.
     for _ in 0..5 {
@@ -79,10 +77,8 @@ fn check_partman(builder: Builder, statements: &[String], time_of_day: &str) -> 
         made = within(SOON, || session.all::<i64>(BEGINS).len() == 7);
     }
     ensure!(made, "the background worker makes no partition:\n{}", server.log());
-    session
-        .batch_execute(&later.replace("2 days", "4 days"))
-        .and_then(|()| session.batch_execute("SELECT partman.run_maintenance('public.measurements')"))
-        .map_err(|e| format!("maintenance: {e:?}"))?;
+    session.run(&later.replace("2 days", "4 days"));
+    session.run("SELECT partman.run_maintenance('public.measurements')");
     // If the background worker is running maintenance, the call leaves it to the worker.
     let made = within(SOON, || session.all::<i64>(BEGINS).len() == 9);
     ensure!(made, "maintenance makes no partition: {:?}", session.all::<i64>(BEGINS));
@@ -151,25 +147,19 @@ fn maintenance_follows_the_largest_id_and_not_the_clock() {
     let server = builder.set("pg_partman_bgw.dbname", "template1").start();
     let mut session = session(&server);
     for statement in page() {
-        session.batch_execute(&statement).unwrap();
+        session.run(&statement);
     }
     let keep_a_day = format!("UPDATE partman.part_config SET retention = '{DAY}', retention_keep_table = false");
-    session
-        .batch_execute(&keep_a_day)
-        .and_then(|()| session.batch_execute("INSERT INTO measurements VALUES (DEFAULT)"))
-        .unwrap();
+    session.run(&keep_a_day);
+    session.run("INSERT INTO measurements VALUES (DEFAULT)");
     let maintain = "SELECT partman.run_maintenance('public.measurements')";
-    session.batch_execute(maintain).unwrap();
+    session.run(maintain);
     assert_eq!(session.one::<i64>("SELECT count(*) FROM measurements"), 1);
     // A row from the future causes today's partition to be dropped.
-    session
-        .batch_execute("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '3 days', 1, 0))")
-        .unwrap();
-    session.batch_execute(maintain).unwrap();
+    session.run("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '3 days', 1, 0))");
+    session.run(maintain);
     assert_eq!(session.one::<i64>("SELECT count(*) FROM measurements WHERE id < snowflake_max_id(now())"), 0);
     // The next row comes after a pause that is longer than the time for which partitions exist.
-    session
-        .batch_execute("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '9 days', 1, 0))")
-        .unwrap();
+    session.run("INSERT INTO measurements VALUES (snowflake_encode(now() + interval '9 days', 1, 0))");
     assert_eq!(session.one::<i64>("SELECT count FROM partman.check_default()"), 1);
 }

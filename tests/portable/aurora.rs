@@ -15,13 +15,13 @@ fn replace(server: &Cluster, name: &str, result: &str) {
          CREATE FUNCTION pg_catalog.{name}({result}) LANGUAGE plpgsql AS $$
          BEGIN RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = '{ANSWER}'; END $$"
     );
-    server.connect().batch_execute(&sql).expect("a superuser can rename functions");
+    server.connect().run(&sql);
 }
 
 fn put_back(server: &Cluster, name: &str) {
     let sql =
         format!("DROP FUNCTION pg_catalog.{name}(); ALTER FUNCTION pg_catalog.{name}_of_postgresql() RENAME TO {name}");
-    server.connect().batch_execute(&sql).expect("a superuser can rename functions");
+    server.connect().run(&sql);
 }
 
 fn refusal(session: &mut Client, call: &str) -> Result<(String, String, String, String), String> {
@@ -49,7 +49,8 @@ fn check(test: &str, script: &str) -> Result<(), String> {
     let mut session = server.connect();
     let mark = "snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'))";
     if session.one::<bool>("SELECT current_setting('server_version_num')::int >= 170000") {
-        session.batch_execute(&format!("SELECT {mark}")).expect("a function of PostgreSQL flushes WAL");
+        // A function of PostgreSQL flushes WAL.
+        session.run(&format!("SELECT {mark}"));
     } else {
         for call in [mark, "snowflake_configure(8)"] {
             let (code, message, detail, hint) = refusal(&mut session, call)?;
@@ -61,7 +62,8 @@ fn check(test: &str, script: &str) -> Result<(), String> {
             put_back(&server, name);
         }
         session = server.connect();
-        session.batch_execute(&format!("SELECT {mark}")).expect("the hint works");
+        // The hint works.
+        session.run(&format!("SELECT {mark}"));
     }
     let next: i64 = session.one("SELECT snowflake_nextval()");
     ensure!(next > first && (next >> 12) & 1023 == 7, "{next} after {first}");

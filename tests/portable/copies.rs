@@ -9,13 +9,11 @@ const REFUSED: &str = "the worker ID was configured for a different database";
 
 /// Draws IDs that are an hour ahead of the clock, into a table, and returns the last one.
 fn ahead(session: &mut Client) -> i64 {
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
-             SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'));
-             INSERT INTO orders SELECT FROM generate_series(1, 5)",
-        )
-        .expect("a table");
+    session.run(
+        "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+         SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'));
+         INSERT INTO orders SELECT FROM generate_series(1, 5)",
+    );
     session.one("SELECT max(id) FROM orders")
 }
 
@@ -29,7 +27,8 @@ fn check_copy(copy: &mut Client, last: i64) -> Result<(), String> {
     }
     let shown: String = copy.one("SELECT concat_ws(' ', state, problem) FROM snowflake_status");
     ensure!(shown == format!("refused {REFUSED}"), "{shown}");
-    copy.batch_execute("SELECT snowflake_configure(8)").expect("the hint works");
+    // The hint works.
+    copy.run("SELECT snowflake_configure(8)");
     let (first, reserved): (i64, i64) =
         (copy.one("INSERT INTO orders DEFAULT VALUES RETURNING id"), copy.one("SELECT snowflake_reserve(3)"));
     ensure!(first > last && reserved > first && (first >> 12) & 1023 == 8, "{first} after {last}");
@@ -39,15 +38,15 @@ fn check_copy(copy: &mut Client, last: i64) -> Result<(), String> {
 fn check_template(test: &str, script: &str) -> Result<(), String> {
     let server = plain(test);
     let mut session = server.connect();
-    session.batch_execute("CREATE DATABASE shop").expect("a database");
+    session.run("CREATE DATABASE shop");
     let mut shop = server.connect_to("shop");
     install(&mut shop, script, &[]).expect("the script runs");
-    shop.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    shop.run("SELECT snowflake_configure(7)");
     let last = ahead(&mut shop);
     drop(shop);
     let connected = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = 'shop')";
     assert!(within(std::time::Duration::from_secs(20), || !session.one::<bool>(connected)));
-    session.batch_execute("CREATE DATABASE copy TEMPLATE shop").expect("a copy");
+    session.run("CREATE DATABASE copy TEMPLATE shop");
     check_copy(&mut server.connect_to("copy"), last)?;
     // The original goes on.
     let next: i64 = server.connect_to("shop").one("SELECT snowflake_nextval()");
@@ -78,7 +77,7 @@ fn a_restored_dump_is_refused_and_then_begins_above_its_ids() {
     let mut restored = target.connect();
     check_copy(&mut restored, last).unwrap();
     // The same worker ID, if the restored database replaces the other one.
-    restored.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    restored.run("SELECT snowflake_configure(7)");
     let next: i64 = restored.one("SELECT snowflake_nextval()");
     assert!(next > last && (next >> 12) & 1023 == 7);
 }
@@ -109,13 +108,13 @@ fn a_rolled_back_installation_can_be_repeated() {
     let script = script("rolled_back").replace("\nBEGIN;\n", "\n").replace("\nCOMMIT;\n", "\n");
     let mut before = 0;
     for _ in 0..3 {
-        session.batch_execute("BEGIN").expect("a transaction");
+        session.run("BEGIN");
         install(&mut session, &script, &[]).expect("the script runs");
-        session.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+        session.run("SELECT snowflake_configure(7)");
         let id: i64 = session.one("SELECT snowflake_nextval()");
         assert!(id > before, "the clock has passed {before}");
         before = id;
-        session.batch_execute("ROLLBACK").expect("a rollback");
+        session.run("ROLLBACK");
     }
     assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_class WHERE relname LIKE 'snowflake%'"), 0);
 }

@@ -79,10 +79,7 @@ fn calls() -> Vec<String> {
 fn check(library: &mut Client, twin: &mut Client, calls: &[String]) -> Result<(), String> {
     for session in [&mut *library, &mut *twin] {
         session
-            .batch_execute(
-                "CREATE TABLE orders (number bigint, at timestamptz); CREATE TABLE \"Old orders\" (at timestamptz)",
-            )
-            .expect("a table");
+            .run("CREATE TABLE orders (number bigint, at timestamptz); CREATE TABLE \"Old orders\" (at timestamptz)");
     }
     for call in calls {
         let query = format!("SELECT {call}");

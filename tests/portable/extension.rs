@@ -50,19 +50,17 @@ fn the_files_for_dbdev_are_an_extension_that_an_owner_creates_and_drops() {
     shell.args(["-c", "exec \"$0\" -D \"$1\""]).arg(program).arg(server.dir());
     server.try_start_by(shell).unwrap_or_else(|log| panic!("{log}"));
     let roles = "CREATE ROLE shop LOGIN; CREATE ROLE web LOGIN";
-    server.connect().batch_execute(roles).expect("a superuser may");
-    server.connect().batch_execute("CREATE DATABASE shop OWNER shop").expect("a superuser may");
+    server.connect().run(roles);
+    server.connect().run("CREATE DATABASE shop OWNER shop");
     let as_role = |role: &str| server.config("shop").user(role).connect(NoTls).expect("the role can connect");
 
     let mut owner = as_role("shop");
-    owner
-        .batch_execute(
-            "CREATE SCHEMA snowflake; GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
-             CREATE EXTENSION snowflake_portable SCHEMA snowflake;
-             SELECT snowflake.snowflake_configure(7);
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.snowflake_nextval())",
-        )
-        .expect("the owner of a database creates the extension");
+    owner.run(
+        "CREATE SCHEMA snowflake; GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
+         CREATE EXTENSION snowflake_portable SCHEMA snowflake;
+         SELECT snowflake.snowflake_configure(7);
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.snowflake_nextval())",
+    );
     let version: String = owner.one("SELECT extversion FROM pg_extension WHERE extname = 'snowflake_portable'");
     assert_eq!(version, env!("CARGO_PKG_VERSION"));
     let id: i64 = owner.one("INSERT INTO orders DEFAULT VALUES RETURNING id");
@@ -73,7 +71,7 @@ fn the_files_for_dbdev_are_an_extension_that_an_owner_creates_and_drops() {
 
     // The table uses the extension. Without the table, nothing remains.
     assert_eq!(owner.code("DROP EXTENSION snowflake_portable").as_deref(), Some("2BP01"));
-    owner.batch_execute("DROP TABLE orders; DROP EXTENSION snowflake_portable").expect("the owner may");
+    owner.run("DROP TABLE orders; DROP EXTENSION snowflake_portable");
     let left = "SELECT (SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace)
         + (SELECT count(*) FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace)";
     assert_eq!(owner.one::<i64>(left), 0);

@@ -33,11 +33,9 @@ fn durable(name: &str, script: &str) -> Cluster {
         .start();
     let mut session = server.connect();
     // Without a flush of the mark, nothing else flushes this.
-    session.batch_execute("SET synchronous_commit = on").expect("a setting");
+    session.run("SET synchronous_commit = on");
     install(&mut session, script, &[]).expect("the script runs");
-    session
-        .batch_execute("SELECT snowflake_configure(7); CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval())")
-        .expect("the owner configures");
+    session.run("SELECT snowflake_configure(7); CREATE TABLE load_rows (id bigint DEFAULT snowflake_nextval())");
     server
 }
 
@@ -53,7 +51,7 @@ fn disturb(server: &Cluster, chance: &mut Chance, clock: &mut i64) {
             "SELECT {end}(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
              ORDER BY random() LIMIT 1"
         );
-        session.batch_execute(&query).expect("a superuser ends statements");
+        session.run(&query);
         thread::sleep(chance.millis(30));
     }
 }

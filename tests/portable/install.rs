@@ -20,7 +20,7 @@ fn psql(server: &Cluster, script: &str) -> String {
 /// Whether the extension works as before after the script has run beside it.
 fn check_refused(script: &str, test: &str) -> Result<(), String> {
     let (server, mut session) = library(test);
-    session.batch_execute("CREATE SCHEMA other").expect("a schema");
+    session.run("CREATE SCHEMA other");
     for path in ["public", "other"] {
         psql(&server, &format!("SET search_path = {path}, public; {script}"));
         let strange: i64 = session.one(
@@ -39,14 +39,11 @@ fn the_script_refuses_to_run_beside_the_extension() {
     check_refused(&script, "refused").unwrap();
     let (_server, mut session) = library("refused_text");
     let (code, message, detail, hint) = install(&mut session, &script, &[]).expect_err("the extension is there");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42710", "extension \"snowflake_pg\" is installed in this database")
-    );
+    assert_eq!([code, message], ["42710", "extension \"snowflake_pg\" is installed in this database"]);
     assert_eq!(detail, "The extension has functions with the same names.");
     assert!(hint.starts_with("Use the functions of the extension."), "{hint}");
     // Without the extension, it is possible to follow the hint.
-    session.batch_execute("DROP EXTENSION snowflake_pg").expect("nothing depends on it");
+    session.run("DROP EXTENSION snowflake_pg");
     install(&mut session, &script, &[]).expect("the script runs");
     let (code, message) = session.refusal("CREATE EXTENSION snowflake_pg");
     assert_eq!(code, "42710", "{message}");
@@ -96,8 +93,8 @@ fn functions_are_declared_like_those_of_the_library() {
 fn the_owner_of_a_database_installs_and_every_role_calls() {
     let mut server = plain("owner");
     let mut session = server.connect();
-    session.batch_execute("CREATE ROLE shop LOGIN; CREATE ROLE reader LOGIN").expect("roles");
-    session.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database with an owner");
+    session.run("CREATE ROLE shop LOGIN; CREATE ROLE reader LOGIN");
+    session.run("CREATE DATABASE shop OWNER shop");
     let as_role = |server: &Cluster, role: &str| {
         server.config("shop").user(role).connect(postgres::NoTls).expect("the role can connect")
     };
@@ -107,12 +104,12 @@ fn the_owner_of_a_database_installs_and_every_role_calls() {
     let mut reader = as_role(&server, "reader");
     let layout = "SELECT snowflake_describe(0) ->> 'layout'";
     assert_eq!(reader.one::<String>(layout), "39:8s:16@10ms");
-    reader.batch_execute("PREPARE workers AS SELECT worker_id FROM snowflake_decode(1000000)").expect("a statement");
+    reader.run("PREPARE workers AS SELECT worker_id FROM snowflake_decode(1000000)");
     install(&mut as_role(&server, "shop"), &script, &[("snowflake_pg.layout", "41:10:12")]).expect("the script runs");
     assert_eq!(reader.one::<String>(layout), "41:10:12");
     assert_eq!(reader.one::<i32>("EXECUTE workers"), 244);
     // No session can change the meaning of an ID.
-    reader.batch_execute("SET snowflake_pg.layout = 'discord'").expect("any role can set a parameter of any name");
+    reader.run("SET snowflake_pg.layout = 'discord'");
     assert_eq!(reader.one::<String>(layout), "41:10:12");
     server.restart(Stop::Fast);
     assert_eq!(as_role(&server, "reader").one::<String>(layout), "41:10:12");
@@ -148,10 +145,10 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
         let (code, message, told, hint) =
             install(&mut session, &script, &[(&parameter, value)]).expect_err("the value is wrong");
         let expected = format!("invalid value for parameter \"{parameter}\": \"{value}\"");
-        assert_eq!((code.as_str(), message, told.as_str()), ("22023", expected, detail));
+        assert_eq!([code, message, told], ["22023", expected, detail]);
         assert!(hint.starts_with("Specify "), "{hint}");
         assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
-        session.batch_execute("RESET ALL").expect("the parameters can be forgotten");
+        session.run("RESET ALL");
     }
     install(&mut session, &script, &[]).expect("the script runs");
 }
@@ -165,15 +162,16 @@ fn a_newer_script_changes_the_type_of_an_older_one() {
     install(&mut session, &older, &[]).expect("the script runs");
     let create =
         "CREATE TABLE codes (code snowflake_text); INSERT INTO codes VALUES ('ZZZZZZZZZZZZZ'), ('1ASD13XH1F800')";
-    session.batch_execute(create).expect("a table with the type");
+    session.run(create);
     // Nothing changes while a table contains a value that the type no longer allows.
     let (code, message, ..) = install(&mut session, &newer, &[]).expect_err("a value is wrong");
     assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("23514", "column \"code\" of table \"codes\" contains values that violate the new constraint")
+        [code, message],
+        ["23514", "column \"code\" of table \"codes\" contains values that violate the new constraint"]
     );
     assert_eq!(session.one::<String>("SELECT 'ZZZZZZZZZZZZZ'::snowflake_text::text"), "ZZZZZZZZZZZZZ");
-    session.batch_execute("DELETE FROM codes WHERE code = 'ZZZZZZZZZZZZZ'").expect("the value is not needed");
+    // The value is not needed.
+    session.run("DELETE FROM codes WHERE code = 'ZZZZZZZZZZZZZ'");
     install(&mut session, &newer, &[]).expect("the script runs");
     assert_eq!(session.code("INSERT INTO codes VALUES ('ZZZZZZZZZZZZZ')").as_deref(), Some("23514"));
     // The constraint of the same version stays, so that no table is read.
@@ -187,7 +185,8 @@ fn a_newer_script_changes_the_type_of_an_older_one() {
 fn check_no_schema(script: &str, test: &str) -> Result<(), String> {
     let server = plain(test);
     let mut session = server.connect();
-    session.batch_execute("SET search_path = snowflake").expect("a schema need not exist");
+    // A schema need not exist.
+    session.run("SET search_path = snowflake");
     let refused = install(&mut session, script, &[]);
     let made = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'";
     let made: i64 = session.one(made);
@@ -197,7 +196,8 @@ fn check_no_schema(script: &str, test: &str) -> Result<(), String> {
     ensure!((code.as_str(), message.as_str()) == ("3F000", expected), "{code}: {message}");
     ensure!(detail == "The search path is \"snowflake\".", "{detail}");
     ensure!(hint.contains("\"CREATE SCHEMA snowflake\""), "{hint}");
-    session.batch_execute("CREATE SCHEMA snowflake").expect("the hint works");
+    // The hint works.
+    session.run("CREATE SCHEMA snowflake");
     install(&mut session, script, &[]).map_err(|error| error.1)
 }
 
@@ -229,15 +229,16 @@ fn the_script_prints_no_notice() {
 fn check_other_attributes(script: &str, test: &str) -> Result<(), String> {
     let server = plain(test);
     let mut session = server.connect();
-    session.batch_execute("CREATE SCHEMA twin; SET search_path = twin, public").expect("a schema");
+    session.run("CREATE SCHEMA twin; SET search_path = twin, public");
     let decode = "SELECT worker_id FROM snowflake_decode(1541815603606036480)";
     for other in
         ["DROP ATTRIBUTE last_dated_tick", "ADD ATTRIBUTE other integer", "RENAME ATTRIBUTE tick_ms TO tick_us"]
     {
         install(&mut session, script, &[]).map_err(|error| error.1)?;
-        session.batch_execute("CREATE OR REPLACE VIEW times AS SELECT snowflake_timestamp(0)").expect("a view");
-        session.batch_execute("DROP FUNCTION snowflake_portable_own CASCADE").expect("only values have the type");
-        session.batch_execute(&format!("ALTER TYPE snowflake_portable_format {other} CASCADE")).expect("another type");
+        session.run("CREATE OR REPLACE VIEW times AS SELECT snowflake_timestamp(0)");
+        // Only values have the type.
+        session.run("DROP FUNCTION snowflake_portable_own CASCADE");
+        session.run(&format!("ALTER TYPE snowflake_portable_format {other} CASCADE"));
         let Err((code, message, detail, hint)) = install(&mut session, script, &[]) else {
             return Err(format!("the script runs after {other}"));
         };
@@ -246,7 +247,8 @@ fn check_other_attributes(script: &str, test: &str) -> Result<(), String> {
         ensure!(detail == "Its attributes differ from those that this version needs.", "{detail}");
         let statement = "DROP TYPE twin.snowflake_portable_format CASCADE";
         ensure!(hint.contains(statement), "{hint}");
-        session.batch_execute(statement).expect("the hint works");
+        // The hint works.
+        session.run(statement);
         install(&mut session, script, &[]).map_err(|error| error.1)?;
         ensure!(session.one::<i32>(decode) == 378, "the worker ID is wrong after {other}");
     }
@@ -270,7 +272,7 @@ fn a_script_that_keeps_a_type_with_other_attributes_is_caught() {
 /// Whether a session that reads backslashes in strings as escapes gets the same functions.
 fn check_backslashes(script: &str, test: &str) -> Result<(), String> {
     let server = plain(test);
-    server.connect().batch_execute("ALTER DATABASE postgres SET standard_conforming_strings = off").expect("a setting");
+    server.connect().run("ALTER DATABASE postgres SET standard_conforming_strings = off");
     let mut session = server.connect();
     install(&mut session, script, &[("snowflake_pg.epoch", "2024-01-01T00:00:00.000Z")]).map_err(|error| error.1)?;
     let epoch: String = session.one("SELECT snowflake_describe(0) ->> 'epoch'");
@@ -304,20 +306,18 @@ fn a_backslash_in_a_string_is_caught() {
 fn a_dump_restores_the_functions_and_what_uses_them() {
     let server = plain("dump");
     let mut session = server.connect();
-    session.batch_execute("CREATE SCHEMA snowflake; SET search_path = snowflake, public").expect("a schema");
+    session.run("CREATE SCHEMA snowflake; SET search_path = snowflake, public");
     install(&mut session, &script("dump"), &[("snowflake_pg.layout", "discord")]).expect("the script runs");
-    session
-        .batch_execute(
-            "CREATE TABLE public.messages (
-                 id bigint PRIMARY KEY,
-                 sent timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'discord')) STORED,
-                 code snowflake_text
-             );
-             INSERT INTO public.messages VALUES (175928847299117063, DEFAULT, snowflake_to_text(175928847299117063));
-             CREATE INDEX ON public.messages (snowflake_timestamp(id, 'discord'))",
-        )
-        .expect("a table that uses the functions");
-    session.batch_execute("CREATE DATABASE restored").expect("a database");
+    session.run(
+        "CREATE TABLE public.messages (
+             id bigint PRIMARY KEY,
+             sent timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'discord')) STORED,
+             code snowflake_text
+         );
+         INSERT INTO public.messages VALUES (175928847299117063, DEFAULT, snowflake_to_text(175928847299117063));
+         CREATE INDEX ON public.messages (snowflake_timestamp(id, 'discord'))",
+    );
+    session.run("CREATE DATABASE restored");
     let dump = output(server.program("pg_dump").arg("postgres"));
     let mut psql = server.psql();
     psql.args(["-d", "restored"]);
@@ -328,7 +328,8 @@ fn a_dump_restores_the_functions_and_what_uses_them() {
     assert_eq!(restored.one::<String>(row), "2016-04-30 11:18:25.796+00 04W86BB0G4007 41:5:5:12");
     // Where the functions do not lie in the search path, they find each other.
     assert_eq!(restored.code("SELECT snowflake.snowflake_decode(1, 'none')").as_deref(), Some("22023"));
-    restored.batch_execute("DROP SCHEMA snowflake CASCADE").expect("all functions are in one schema");
+    // All functions are in one schema.
+    restored.run("DROP SCHEMA snowflake CASCADE");
     assert_eq!(restored.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
 }
 
@@ -336,11 +337,11 @@ fn a_dump_restores_the_functions_and_what_uses_them() {
 fn on_a_server_with_the_library_the_script_uses_the_layout_of_the_server() {
     let server = Cluster::builder("portable_preloaded").set("snowflake_pg.layout", "discord").start();
     let mut session = server.connect();
-    session.batch_execute("CREATE DATABASE warehouse").expect("a database without the extension");
+    session.run("CREATE DATABASE warehouse");
     let mut session = server.connect_to("warehouse");
     let (code, message) = session.refusal("SET snowflake_pg.layout = '41:10:12'");
     let expected = "parameter \"snowflake_pg.layout\" cannot be changed without restarting the server";
-    assert_eq!((code.as_str(), message.as_str()), ("55P02", expected));
+    assert_eq!([code, message], ["55P02", expected]);
     install(&mut session, &script("preloaded"), &[]).expect("the script runs");
     assert_eq!(session.one::<String>("SELECT snowflake_describe(0) ->> 'layout'"), "41:5:5:12");
     let read = "SELECT worker_id FROM snowflake_decode(1541815603606036480, '41:10:12')";

@@ -1,6 +1,6 @@
 //! The portable functions that issue IDs: what they return, and the errors that they share with the library.
 
-use cluster::{Answer, Client, Cluster, Stop, check_increasing, check_unique, copy_ids, sqlstate};
+use cluster::{Answer, Client, Cluster, Stop, check_increasing, check_unique, copy_ids};
 
 use crate::server::{issuing, plain_builder, script, twin};
 
@@ -32,9 +32,7 @@ fn ids_have_the_worker_id_and_the_time_of_the_clock() {
     check_increasing(&ids).unwrap();
     check_unique(&mut ids).unwrap();
     // A rollback takes nothing back.
-    session
-        .batch_execute("BEGIN; SAVEPOINT a; SELECT snowflake_nextval_batch(5000); ROLLBACK TO a; ROLLBACK")
-        .expect("IDs");
+    session.run("BEGIN; SAVEPOINT a; SELECT snowflake_nextval_batch(5000); ROLLBACK TO a; ROLLBACK");
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > ids[ids.len() - 1]);
     // The session pauses between two IDs. The clock is read when the ID is there.
     let ages = format!(
@@ -61,10 +59,10 @@ fn the_clock_set_back_by_an_hour_pauses_no_session() {
     let server = plain_builder("issue_back").clock("+0").start();
     let mut session = server.connect();
     crate::server::install(&mut session, &script("issue_back"), &[]).expect("the script runs");
-    session.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    session.run("SELECT snowflake_configure(7)");
     let mut ids = copy_ids(&mut session, "SELECT snowflake_nextval_batch(5000)");
     server.set_clock("-3600");
-    session.batch_execute("SET statement_timeout = '60s'").expect("a setting");
+    session.run("SET statement_timeout = '60s'");
     ids.extend(copy_ids(&mut session, "SELECT snowflake_nextval_batch(50000)"));
     ids.push(session.one("SELECT snowflake_reserve(4096)"));
     check_increasing(&ids).unwrap();
@@ -86,8 +84,8 @@ const CALLS: [&str; 10] = [
     "snowflake_set_mark(9223372036854775807 - 1) / 0",
 ];
 
-fn refusal(session: &mut Client, call: &str) -> (String, String, String, String) {
-    sqlstate(&session.batch_execute(&format!("SELECT {call}")).expect_err(call))
+fn refusal(session: &mut Client, call: &str) -> [String; 4] {
+    session.error(&format!("SELECT {call}"))
 }
 
 #[test]
@@ -99,7 +97,7 @@ fn errors_of_issuing_are_those_of_the_library() {
         assert_eq!(refusal(&mut twin, call), refusal(&mut library, call), "{call}");
     }
     let (ours, theirs) = (refusal(&mut twin, CALLS[9]), refusal(&mut library, CALLS[9]));
-    assert_eq!((&ours.0, &ours.1), (&theirs.0, &theirs.1));
+    assert_eq!(ours[..2], theirs[..2]);
     for call in ["snowflake_nextval_batch(NULL)", "snowflake_reserve(NULL)", "snowflake_set_mark(NULL)"] {
         let null = format!("SELECT count(id) FROM {call} AS id");
         assert_eq!((twin.one::<i64>(&null), library.one::<i64>(&null)), (0, 0), "{call}");
@@ -112,8 +110,8 @@ fn errors_of_issuing_are_those_of_the_library() {
     assert_eq!(twin.one::<i32>(parts), 7);
     // 2^31 ms are 24 days.
     let (_twin, mut twin) = issuing("issue_errors_end", &[("snowflake_pg.layout", "31:10:12")]);
-    let (code, message, detail, _) = refusal(&mut twin, "snowflake_nextval()");
-    assert_eq!((code.as_str(), message.as_str()), ("2200H", "the timestamps of layout \"31:10:12\" are exhausted"));
+    let [code, message, detail, _] = refusal(&mut twin, "snowflake_nextval()");
+    assert_eq!([code, message], ["2200H", "the timestamps of layout \"31:10:12\" are exhausted"]);
     assert_eq!(detail, "The last tick of this layout ends at 2010-11-28T22:14:18.305+00:00.");
 }
 
@@ -123,37 +121,35 @@ fn a_transaction_that_cannot_write_issues_nothing() {
     let ours = "cannot issue an ID in a read-only transaction";
     let of_postgresql = "cannot execute nextval() in a read-only transaction";
     let read_only = |session: &mut Client, call: &str, expected: &str| {
-        session.batch_execute("SET default_transaction_read_only = on").expect("a setting");
-        let (code, message, detail, hint) = refusal(session, call);
-        assert_eq!((code.as_str(), message.as_str()), ("25006", expected), "{call}");
+        session.run("SET default_transaction_read_only = on");
+        let [code, message, detail, hint] = refusal(session, call);
+        assert_eq!([code, message], ["25006", expected], "{call}");
         if expected == ours {
             assert_eq!(detail, "IDs are drawn from a sequence, which a read-only transaction cannot change.");
             assert_eq!(hint, "Use a read-write transaction.");
         }
-        session.batch_execute("SET default_transaction_read_only = off").expect("a setting");
+        session.run("SET default_transaction_read_only = off");
     };
     read_only(&mut session, "snowflake_nextval()", ours);
-    session.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+    session.run("SELECT snowflake_nextval()");
     // The tick has more IDs, so the function draws at once.
     read_only(&mut session, "snowflake_nextval()", of_postgresql);
     read_only(&mut session, "snowflake_nextval_batch(3)", of_postgresql);
     read_only(&mut session, "snowflake_reserve(3)", ours);
     // The functions are PARALLEL UNSAFE, so no worker runs them.
-    session
-        .batch_execute(
-            "CREATE TABLE orders AS SELECT n FROM generate_series(1, 100000) AS n; ANALYZE orders;
-             SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0",
-        )
-        .expect("a table");
+    session.run(
+        "CREATE TABLE orders AS SELECT n FROM generate_series(1, 100000) AS n; ANALYZE orders;
+         SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0",
+    );
     let query = "SELECT count(*) FROM orders WHERE";
     assert!(session.plan(&format!("{query} n % 2 = 1")).contains("Gather"));
     for call in ["snowflake_nextval()", "snowflake_reserve(1)", "snowflake_currval()"] {
         assert!(!session.plan(&format!("{query} {call} > n")).contains("Gather"), "{call}");
     }
     // An owner who declares something else gets an error, and not an ID that no client receives.
-    session.batch_execute("ALTER FUNCTION snowflake_nextval() PARALLEL SAFE").expect("the owner may");
+    session.run("ALTER FUNCTION snowflake_nextval() PARALLEL SAFE");
     assert!(session.plan(&format!("{query} snowflake_nextval() > n")).contains("Gather"));
-    let (code, message) = session.refusal(&format!("{query} snowflake_nextval() > n"));
+    let [code, message] = session.refusal(&format!("{query} snowflake_nextval() > n"));
     // The leader reports the call of nextval(), and a worker before PostgreSQL 18 the subtransaction in which it reads the identity.
     assert!(code == "25000" && message.ends_with(" during a parallel operation"), "{code}: {message}");
 }
@@ -162,8 +158,8 @@ fn a_transaction_that_cannot_write_issues_nothing() {
 fn before_the_epoch_nothing_is_issued_without_the_library() {
     let (_server, mut session) = issuing("issue_epoch", &[("snowflake_pg.epoch", "2190-01-01Z")]);
     for call in ["snowflake_nextval()", "snowflake_nextval_batch(3)", "snowflake_reserve(3)"] {
-        let (code, message, detail, hint) = refusal(&mut session, call);
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "the clock is before the epoch"), "{call}");
+        let [code, message, detail, hint] = refusal(&mut session, call);
+        assert_eq!([code, message], ["55000", "the clock is before the epoch"], "{call}");
         assert_eq!(detail, "The epoch is 2190-01-01T00:00:00+00:00.");
         assert_eq!(hint, "Correct the server's clock.");
     }
@@ -174,8 +170,8 @@ fn before_the_epoch_nothing_is_issued_without_the_library() {
 fn without_a_worker_id_nothing_is_issued_and_the_hint_works() {
     let (_server, mut session) = twin("issue_unset", &script("issue_unset"));
     for call in ["snowflake_nextval()", "snowflake_nextval_batch(3)", "snowflake_reserve(3)", "snowflake_set_mark(1)"] {
-        let (code, message, _, hint) = refusal(&mut session, call);
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "the worker ID is not configured"), "{call}");
+        let [code, message, _, hint] = refusal(&mut session, call);
+        assert_eq!([code, message], ["55000", "the worker ID is not configured"], "{call}");
         assert!(hint.contains("snowflake_configure(worker_id => 1)"), "{hint}");
     }
     let shown = "SELECT concat_ws(' ', state, problem, worker_id) FROM snowflake_status";
@@ -185,11 +181,12 @@ fn without_a_worker_id_nothing_is_issued_and_the_hint_works() {
         ("snowflake_configure(-1)", "worker ID -1 is out of range"),
         ("snowflake_configure(1, 1)", "datacenter ID 1 is out of range"),
     ] {
-        let (code, found, ..) = refusal(&mut session, call);
-        assert_eq!((code.as_str(), found.as_str()), ("22023", message));
+        let [code, found, ..] = refusal(&mut session, call);
+        assert_eq!([code, found], ["22023", message]);
     }
-    assert_eq!(refusal(&mut session, "snowflake_configure(NULL)").0, "22004");
-    session.batch_execute("SELECT snowflake_configure(worker_id => 1)").expect("the hint works");
+    assert_eq!(refusal(&mut session, "snowflake_configure(NULL)")[0], "22004");
+    // The hint works.
+    session.run("SELECT snowflake_configure(worker_id => 1)");
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > 0);
 }
 
@@ -198,12 +195,11 @@ fn a_mark_makes_ids_begin_above_it_and_does_not_go_down() {
     let (mut server, mut session) = issuing("issue_mark", &[]);
     let above = "SELECT snowflake_max_id(now() + interval '1 hour')";
     let mark: i64 = session.one(above);
-    session.batch_execute(&format!("SELECT snowflake_set_mark({mark})")).expect("the owner sets the mark");
+    session.run(&format!("SELECT snowflake_set_mark({mark})"));
     let first: i64 = session.one("SELECT snowflake_nextval()");
     assert!(first > mark);
-    session
-        .batch_execute(&format!("SELECT snowflake_set_mark({})", mark - (1 << 40)))
-        .expect("a lower mark changes nothing");
+    // A lower mark changes nothing.
+    session.run(&format!("SELECT snowflake_set_mark({})", mark - (1 << 40)));
     assert!(session.one::<i64>("SELECT snowflake_nextval()") > first);
     let last: i64 = session.one("SELECT snowflake_nextval()");
     let shown: (bool, bool) = (
@@ -222,25 +218,24 @@ fn a_mark_makes_ids_begin_above_it_and_does_not_go_down() {
 fn a_newer_script_keeps_the_worker_id_and_refuses_a_different_layout() {
     let (_server, mut session) = issuing("issue_newer", &[]);
     let script = script("issue_newer");
-    session
-        .batch_execute(
-            "CREATE ROLE app; GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app;
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
-        )
-        .expect("a table");
+    session.run(
+        "CREATE ROLE app; GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app;
+         CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
+    );
     let before: i64 = session.one("SELECT snowflake_nextval()");
     crate::server::install(&mut session, &script, &[]).expect("the script runs again");
     let after: i64 = session.one("INSERT INTO orders DEFAULT VALUES RETURNING id");
     assert!(after > before && (after >> 12) & 1023 == 7);
-    session.batch_execute("SET ROLE app; SELECT snowflake_nextval(); RESET ROLE").expect("the grant remains");
+    // The grant remains.
+    session.run("SET ROLE app; SELECT snowflake_nextval(); RESET ROLE");
     let changed = [("snowflake_pg.layout", "41:9:13")];
     let (code, message, detail, _) =
         crate::server::install(&mut session, &script, &changed).expect_err("the layout is a different one");
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "IDs of this database have layout \"41:10:12\""));
+    assert_eq!([code, message], ["55000", "IDs of this database have layout \"41:10:12\""]);
     assert_eq!(detail, "With a different layout or epoch, the functions might issue an ID again.");
     assert_eq!(session.one::<String>("SELECT snowflake_describe(0) ->> 'layout'"), "41:10:12");
     // A different worker ID.
-    session.batch_execute("SELECT snowflake_configure(8)").expect("the owner configures");
+    session.run("SELECT snowflake_configure(8)");
     let other: i64 = session.one("INSERT INTO orders DEFAULT VALUES RETURNING id");
     assert!(other > after && (other >> 12) & 1023 == 8);
 }
@@ -249,8 +244,8 @@ fn a_newer_script_keeps_the_worker_id_and_refuses_a_different_layout() {
 #[test]
 fn a_transaction_with_an_old_snapshot_issues_ids() {
     let (server, mut session) = twin("issue_snapshot", &script("issue_snapshot"));
-    session.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").expect("a snapshot");
-    server.connect().batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    session.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class");
+    server.connect().run("SELECT snowflake_configure(7)");
     let first: i64 = session.one("SELECT snowflake_nextval()");
     let block: i64 = session.one("SELECT snowflake_reserve(10)");
     assert_eq!([first, block].map(|id| (id >> 12) & 1023), [7, 7]);

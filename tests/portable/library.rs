@@ -64,20 +64,18 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     let mut own = Cluster::builder("portable_own").set("snowflake_pg.worker_id", "9").create_anew();
     own.start();
     for server in [&managed, &own] {
-        server.connect().batch_execute("CREATE DATABASE shop").expect("a database");
+        server.connect().run("CREATE DATABASE shop");
     }
     let mut session = managed.connect_to("shop");
-    session.batch_execute("CREATE SCHEMA snowflake; SET search_path = snowflake, public").expect("a schema");
+    session.run("CREATE SCHEMA snowflake; SET search_path = snowflake, public");
     install(&mut session, &script("to_library"), &[]).expect("the script runs");
     // IDs an hour ahead of the clock, which the library has to respect.
-    session
-        .batch_execute(&format!(
-            "SELECT snowflake_configure(7);
-             SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'));
-             {TABLES};
-             INSERT INTO orders SELECT FROM generate_series(1, 1000)",
-        ))
-        .expect("tables");
+    session.run(&format!(
+        "SELECT snowflake_configure(7);
+         SELECT snowflake_set_mark(snowflake_max_id(now() + interval '1 hour'));
+         {TABLES};
+         INSERT INTO orders SELECT FROM generate_series(1, 1000)",
+    ));
     check_next(&mut session, 7, 0).unwrap();
     let before = rows(&mut session);
     let last: i64 = session.one("SELECT snowflake_nextval()");
@@ -96,10 +94,10 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
         ("VIEW times AS SELECT snowflake.snowflake_timestamp(id) AS at FROM orders", "view public.times"),
         ("TABLE snowflake.basket (n int)", "table snowflake.basket"),
     ] {
-        session.batch_execute(&format!("CREATE {create}")).expect("an object that uses the schema");
+        session.run(&format!("CREATE {create}"));
         let refused = psql(&own, &transaction).expect_err("the object would be dropped");
         assert!(refused.contains("other objects use the portable functions") && refused.contains(name), "{refused}");
-        session.batch_execute(&format!("DROP {}", name.replace("public.", ""))).expect("the object exists");
+        session.run(&format!("DROP {}", name.replace("public.", "")));
     }
     psql(&own, &transaction).unwrap();
     assert!(recipe.is_empty());
@@ -119,7 +117,7 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
     let last: i64 = session.one("SELECT snowflake_nextval()");
     drop(session);
     for statement in ["DROP DATABASE shop WITH (FORCE)", "CREATE DATABASE shop"] {
-        managed.connect().batch_execute(statement).expect("a database");
+        managed.connect().run(statement);
     }
     Host::get().write(&files.0.join("snowflake_portable.sql"), &script("from_library"));
     let mut recipe = Recipe::of(PAGE, "Back from the library");

@@ -25,8 +25,8 @@ impl Managed {
     fn new(test: &str) -> Managed {
         let server = plain(test);
         let mut session = server.connect();
-        session.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE reader LOGIN").expect("roles");
-        session.batch_execute("CREATE DATABASE warehouse OWNER app").expect("a database");
+        session.run("CREATE ROLE app LOGIN; CREATE ROLE reader LOGIN");
+        session.run("CREATE DATABASE warehouse OWNER app");
         let files = Scratch::new(&format!("portable_{test}.files"));
         let path = files.write("snowflake_portable.sql", &script(test));
         Host::get().write(&path, &fs::read_to_string(&path).expect("just written"));

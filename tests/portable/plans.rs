@@ -47,21 +47,20 @@ fn check(session: &mut Client) -> Result<(), String> {
     ensure!(session.one::<i64>(&query) == 120, "wrong rows");
 
     session
-        .batch_execute(
+        .run(
             "SET plan_cache_mode = force_generic_plan;
-             PREPARE hours (timestamptz, timestamptz) AS SELECT count(*) FROM orders_by_day WHERE snowflake_between(id, $1, $2)",
-        )
-        .expect("a statement can be prepared");
+         PREPARE hours (timestamptz, timestamptz) AS SELECT count(*) FROM orders_by_day WHERE snowflake_between(id, $1, $2)",
+        );
     let plan = session.plan(&format!("EXECUTE hours ({hours})"));
     ensure!(plan.contains("Subplans Removed: 9"), "a prepared statement is not pruned:\n{plan}");
-    session.batch_execute("DEALLOCATE hours; RESET plan_cache_mode").expect("a statement can be forgotten");
+    session.run("DEALLOCATE hours; RESET plan_cache_mode");
     Ok(())
 }
 
 #[test]
 fn a_time_range_is_an_index_range_without_the_library() {
     let (_server, mut session) = twin("plans", &script("plans"));
-    session.batch_execute(ORDERS).expect("the tables can be made");
+    session.run(ORDERS);
     check(&mut session).unwrap();
     // Also a decoded column consists of operators only.
     for call in ["snowflake_timestamp(id)", "snowflake_timestamp(id, 'discord')", "snowflake_to_text(id)"] {
@@ -77,25 +76,22 @@ fn a_function_that_is_not_inlined_is_caught() {
         "RETURNS boolean LANGUAGE sql STABLE STRICT PARALLEL SAFE",
     );
     let (_server, mut session) = twin("plans_strict", &spoilt("plans_strict", mistake));
-    session.batch_execute(ORDERS).expect("the tables can be made");
+    session.run(ORDERS);
     // STRICT alone does not prevent it, because the operators are strict, too.
-    session
-        .batch_execute("ALTER FUNCTION snowflake_between(bigint, timestamptz, timestamptz) VOLATILE")
-        .expect("a change");
+    session.run("ALTER FUNCTION snowflake_between(bigint, timestamptz, timestamptz) VOLATILE");
     assert_caught(check(&mut session), "no index");
 }
 
 #[test]
 fn an_index_on_the_time_of_an_id_is_used() {
     let (_server, mut session) = twin("plans_index", &script("plans_index"));
-    session.batch_execute(ORDERS).expect("the tables can be made");
-    session
-        .batch_execute(
-            "CREATE INDEX ON orders (snowflake_timestamp(id, '41:10:12'));
-             ALTER TABLE orders ADD created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, '41:10:12')) STORED;
-             ANALYZE orders",
-        )
-        .expect("the functions with a layout are IMMUTABLE");
+    session.run(ORDERS);
+    // The functions with a layout are IMMUTABLE.
+    session.run(
+        "CREATE INDEX ON orders (snowflake_timestamp(id, '41:10:12'));
+         ALTER TABLE orders ADD created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, '41:10:12')) STORED;
+         ANALYZE orders",
+    );
     let plan = session.plan("SELECT * FROM orders WHERE snowflake_timestamp(id, '41:10:12') < '2024-01-01 01:00Z'");
     assert!(plan.contains("Index Cond"), "{plan}");
     assert_eq!(session.one::<i64>("SELECT count(*) FROM orders WHERE created_at < '2024-01-01 01:00Z'"), 60);

@@ -15,7 +15,7 @@ fn as_role(server: &Cluster, role: &str) -> Client {
 /// A database whose owner has no other privileges, and whose default privileges give all to a role, as some services do.
 fn owned(test: &str, script: &str) -> (Cluster, Client) {
     let (server, mut owner) = without_ids(test, script);
-    owner.batch_execute("SELECT snowflake_nextval()").expect("the owner draws");
+    owner.run("SELECT snowflake_nextval()");
     (server, owner)
 }
 
@@ -23,18 +23,16 @@ fn owned(test: &str, script: &str) -> (Cluster, Client) {
 fn without_ids(test: &str, script: &str) -> (Cluster, Client) {
     let server = plain(test);
     let mut session = server.connect();
-    session.batch_execute("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN").expect("roles");
-    session.batch_execute("CREATE DATABASE shop OWNER shop").expect("a database with an owner");
+    session.run("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN");
+    session.run("CREATE DATABASE shop OWNER shop");
     let mut owner = as_role(&server, "shop");
-    owner
-        .batch_execute(
-            "CREATE SCHEMA snowflake; SET search_path = snowflake, public;
-             ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO web;
-             ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO web; GRANT USAGE ON SCHEMA snowflake TO web, app",
-        )
-        .expect("the owner may do that");
+    owner.run(
+        "CREATE SCHEMA snowflake; SET search_path = snowflake, public;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO web;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO web; GRANT USAGE ON SCHEMA snowflake TO web, app",
+    );
     install(&mut owner, script, &[]).expect("the script runs");
-    owner.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    owner.run("SELECT snowflake_configure(7)");
     (server, owner)
 }
 
@@ -103,7 +101,7 @@ fn a_state_that_is_open_is_caught() {
 /// Whether a newer script that adds a function with the rights of the owner closes it, and keeps the privileges of the others.
 fn check_newer(test: &str, newer: &str) -> Result<(), String> {
     let (server, mut owner) = owned(test, &script(test));
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app").expect("the owner grants");
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app");
     install(&mut owner, newer, &[]).map_err(|error| error.1)?;
     for role in ["app", "web"] {
         let mut session = as_role(&server, role);
@@ -113,7 +111,7 @@ fn check_newer(test: &str, newer: &str) -> Result<(), String> {
         ensure!(code.is_none() == (role == "app"), "{role} draws: {code:?}");
     }
     // The owner opens it, and the same script does not close it again.
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_added() TO web").expect("the owner grants");
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_added() TO web");
     install(&mut owner, newer, &[]).map_err(|error| error.1)?;
     let code = as_role(&server, "web").code("SELECT snowflake.snowflake_added()");
     ensure!(code.is_none(), "the grant is lost: {code:?}");
@@ -179,16 +177,14 @@ const TRAPS: &str = "
 
 fn check_trap(test: &str, script: &str) -> Result<(), String> {
     let (server, mut owner) = owned(test, script);
-    owner
-        .batch_execute(
-            "GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_nextval_batch(integer), snowflake_reserve(integer),
-                 snowflake_currval(), snowflake_status() TO app",
-        )
-        .expect("the owner grants");
-    server.connect_to("shop").batch_execute(TRAPS).expect("traps");
+    owner.run(
+        "GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_nextval_batch(integer), snowflake_reserve(integer),
+             snowflake_currval(), snowflake_status() TO app",
+    );
+    server.connect_to("shop").run(TRAPS);
     // The path comes before the first call of the session, which makes the plans.
     let mut session = as_role(&server, "app");
-    session.batch_execute("SET search_path = trap, pg_catalog, pg_temp").expect("any path");
+    session.run("SET search_path = trap, pg_catalog, pg_temp");
     for call in
         ["nextval() FROM generate_series(1, 5000)", "nextval_batch(5000)", "reserve(3)", "currval()", "status()"]
     {
@@ -216,25 +212,23 @@ fn an_operator_without_a_schema_is_caught() {
 #[test]
 fn no_lock_of_a_role_stops_issuing() {
     let (server, mut owner) = owned("hostile", &script("hostile"));
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app, web").expect("the owner grants");
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app, web");
     // Every advisory lock whose key could be meant: OIDs of the objects, and small numbers.
     let mut hostile = as_role(&server, "web");
-    hostile
-        .batch_execute(
-            "SELECT pg_advisory_lock(oid::bigint), pg_advisory_lock(0, oid::int), pg_advisory_lock(oid::int, 0)
-                 FROM pg_class WHERE relname LIKE 'snowflake%';
-             SELECT pg_advisory_lock(n), pg_advisory_lock(0, n) FROM generate_series(0, 1000) AS n;
-             BEGIN; SELECT snowflake.snowflake_nextval(); SAVEPOINT a; SELECT snowflake.snowflake_nextval()",
-        )
-        .expect("any role can take any advisory lock");
+    // Any role can take any advisory lock.
+    hostile.run(
+        "SELECT pg_advisory_lock(oid::bigint), pg_advisory_lock(0, oid::int), pg_advisory_lock(oid::int, 0)
+             FROM pg_class WHERE relname LIKE 'snowflake%';
+         SELECT pg_advisory_lock(n), pg_advisory_lock(0, n) FROM generate_series(0, 1000) AS n;
+         BEGIN; SELECT snowflake.snowflake_nextval(); SAVEPOINT a; SELECT snowflake.snowflake_nextval()",
+    );
     // A dump locks every table that it contains until it ends.
     let mut dump = server.connect_to("shop");
-    dump.batch_execute(
+    dump.run(
         "BEGIN; LOCK TABLE snowflake.snowflake_portable_lock, snowflake.snowflake_portable_configuration IN ACCESS SHARE MODE",
-    )
-    .expect("a superuser can lock");
+    );
     let mut session = as_role(&server, "app");
-    session.batch_execute("SET statement_timeout = '20s'").expect("a setting");
+    session.run("SET statement_timeout = '20s'");
     for _ in 0..12 {
         assert!(session.one::<i64>("SELECT snowflake.snowflake_nextval()") > 0);
         thread::sleep(Duration::from_millis(500));
@@ -245,11 +239,9 @@ fn no_lock_of_a_role_stops_issuing() {
 fn check_cancelled(test: &str, mistakes: &[(&str, &str)]) -> Result<(), String> {
     let slow = ("PERFORM snowflake_portable_flush();", "PERFORM snowflake_portable_flush(); PERFORM pg_sleep(20);");
     let (server, mut owner) = without_ids(test, &mistaken(test, &[&[slow], mistakes].concat()));
-    owner
-        .batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_currval() TO app")
-        .expect("the owner grants");
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_nextval(), snowflake_currval() TO app");
     let mut session = as_role(&server, "app");
-    session.batch_execute("SET statement_timeout = '50ms'").expect("a setting");
+    session.run("SET statement_timeout = '50ms'");
     for _ in 0..20 {
         let code = session.code("SELECT snowflake.snowflake_nextval()");
         ensure!(code.as_deref() == Some("57014"), "the draw is not cancelled: {code:?}");
@@ -279,8 +271,8 @@ fn a_draw_leaves_no_lock_behind() {
     let (server, mut first) = issuing("unlocked_after", &[]);
     let mut second = server.connect();
     let mut before = 0;
-    first.batch_execute("BEGIN").expect("a transaction");
-    second.batch_execute("BEGIN; SET LOCAL statement_timeout = '20s'").expect("a transaction");
+    first.run("BEGIN");
+    second.run("BEGIN; SET LOCAL statement_timeout = '20s'");
     for _ in 0..50 {
         for session in [&mut first, &mut second] {
             let id: i64 = session.one("SELECT snowflake_nextval()");

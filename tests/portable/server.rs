@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Builder, Client, Cluster, Scratch, command, output, repository, sqlstate};
+use cluster::{Answer, Builder, Client, Cluster, Scratch, command, output, repository, sqlstate};
 
 /// Returns the script that `scripts/portable` writes under this name.
 fn generated(name: &str, test: &str) -> String {
@@ -65,7 +65,7 @@ pub fn install(
     }
     let installed = session.batch_execute(script).map_err(|error| sqlstate(&error));
     if installed.is_err() {
-        session.batch_execute("ROLLBACK").expect("the transaction of the script ends");
+        session.run("ROLLBACK");
     }
     installed
 }
@@ -83,6 +83,6 @@ pub fn issuing(test: &str, settings: &[(&str, &str)]) -> (Cluster, Client) {
     let server = plain(test);
     let mut session = server.connect();
     install(&mut session, &script(test), settings).expect("the script runs");
-    session.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    session.run("SELECT snowflake_configure(7)");
     (server, session)
 }

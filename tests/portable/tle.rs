@@ -20,7 +20,7 @@ fn create(session: &mut Client) -> Result<(), String> {
     let script: String = session.one("SELECT script FROM pgtle.extension");
     let begins = |line: &&str| ["BEGIN;", "COMMIT;"].contains(line);
     ensure!(!script.lines().any(|line| begins(&line)), "the script controls the transaction");
-    session.batch_execute("RESET ALL").expect("the parameters can be forgotten");
+    session.run("RESET ALL");
     let mut transaction = session.transaction().expect("a transaction");
     transaction.batch_execute(&script).map_err(|error| format!("{error:?}"))?;
     transaction.commit().map_err(|error| error.to_string())
@@ -30,11 +30,9 @@ fn create(session: &mut Client) -> Result<(), String> {
 fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
     let server = plain("tle");
     let mut session = server.connect();
-    session.batch_execute(STAND_IN).expect("the stand-in");
-    session
-        .batch_execute("SET snowflake_pg.layout = '41:4:8'; SET snowflake_pg.epoch = '2024-01-01Z'")
-        .expect("parameters");
-    session.batch_execute(&tle_script("tle")).expect("the script runs");
+    session.run(STAND_IN);
+    session.run("SET snowflake_pg.layout = '41:4:8'; SET snowflake_pg.epoch = '2024-01-01Z'");
+    session.run(&tle_script("tle"));
     let registered: String = session.one("SELECT name || ' ' || version FROM pgtle.extension");
     assert_eq!(registered, format!("snowflake_portable {}", env!("CARGO_PKG_VERSION")));
     create(&mut session).unwrap();
@@ -51,10 +49,10 @@ fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
 fn an_extension_of_pg_tle_issues_ids() {
     let server = plain("tle_issues");
     let mut session = server.connect();
-    session.batch_execute(STAND_IN).expect("the stand-in");
-    session.batch_execute(&tle_script("tle_issues")).expect("the script runs");
+    session.run(STAND_IN);
+    session.run(&tle_script("tle_issues"));
     create(&mut session).unwrap();
-    session.batch_execute("SELECT snowflake_configure(7)").expect("the owner configures");
+    session.run("SELECT snowflake_configure(7)");
     assert_eq!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), 7);
 }
 
@@ -77,19 +75,17 @@ fn the_directory_for_dbdev_has_the_form_of_an_extension() {
     let server = plain("dbdev");
     let mut session = server.connect();
     let sql = fs::read_to_string(scratch.0.join(file)).expect("a text");
-    session.batch_execute(STAND_IN).expect("the stand-in");
+    session.run(STAND_IN);
     session.execute("INSERT INTO pgtle.extension (script) VALUES ($1)", &[&sql]).expect("a script");
     create(&mut session).unwrap();
-    session
-        .batch_execute("SELECT snowflake_configure(7); SELECT snowflake_nextval()")
-        .expect("the functions issue IDs");
+    session.run("SELECT snowflake_configure(7); SELECT snowflake_nextval()");
 }
 
 #[test]
 fn a_script_with_a_transaction_of_its_own_is_caught() {
     let server = plain("tle_transaction");
     let mut session = server.connect();
-    session.batch_execute(STAND_IN).expect("the stand-in");
+    session.run(STAND_IN);
     let script = script("tle_transaction");
     session.execute("INSERT INTO pgtle.extension (script) VALUES ($1)", &[&script]).expect("a script");
     assert_caught(create(&mut session), "the script controls the transaction");

@@ -161,7 +161,7 @@ fn check_promotions(
 /// Draws from a server that has lost its synchronous standby until it has no more IDs, and returns those IDs.
 fn run_dry(primary: &Cluster) -> Result<Vec<i64>, String> {
     let mut client = primary.connect();
-    client.batch_execute("SET statement_timeout = '150ms'").expect("a session may");
+    client.run("SET statement_timeout = '150ms'");
     let mut left = Vec::new();
     // A single time-out can come from a session that waits for the next window although an ID of this one is left.
     let mut refused = 0;
@@ -316,7 +316,7 @@ type WaitingSession = (i32, JoinHandle<Result<i64, postgres::Error>>);
 fn wait_for_id(server: &Cluster, synchronous_commit: &str) -> Result<WaitingSession, String> {
     let mut client = server.connect();
     let pid = client.one("SELECT pg_backend_pid()");
-    client.batch_execute(&format!("SET synchronous_commit = {synchronous_commit}")).expect("a session may");
+    client.run(&format!("SET synchronous_commit = {synchronous_commit}"));
     let statement = thread::spawn(move || client.query_one("SELECT snowflake_nextval()", &[]).map(|row| row.get(0)));
     let waits =
         format!("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Extension')");
@@ -330,12 +330,12 @@ fn check_answers(server: &Cluster) -> Result<(), String> {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
     for setting in ["on", "off", "local", "remote_write"] {
         let timeout = format!("SET synchronous_commit = {setting}; SET statement_timeout = '100ms'");
-        client.batch_execute(&timeout).expect("a session may");
+        client.run(&timeout);
         let begun = Instant::now();
         let code = client.code("SELECT snowflake_nextval()");
         slowest = slowest.max(begun.elapsed().saturating_sub(Duration::from_millis(100)));
         ensure!(code.as_deref() == Some("57014"), "{code:?} after statement_timeout with {setting}");
-        client.batch_execute("RESET statement_timeout").expect("a session may");
+        client.run("RESET statement_timeout");
         for (function, expected) in [("pg_cancel_backend", "57014"), ("pg_terminate_backend", "57P01")] {
             let (pid, waiting) = wait_for_id(server, setting)?;
             let begun = Instant::now();
@@ -381,7 +381,7 @@ fn a_standby_without_the_library_replays_and_keeps_the_mark() {
     assert_eq!(client.code("SHOW snowflake_pg.worker_id").as_deref(), Some("42704"), "our library is loaded");
     let rows = copy_ids(&mut client, "SELECT id FROM load_rows");
     assert!(!rows.is_empty() && rows.iter().all(|id| *id < mark), "{} rows below {mark}", rows.len());
-    client.batch_execute("CREATE TABLE plain AS SELECT 1 AS n; CHECKPOINT").expect("a primary like any other");
+    client.run("CREATE TABLE plain AS SELECT 1 AS n; CHECKPOINT");
     standby.restart(Stop::Immediate);
     assert_eq!(standby.shown_mark(), mark, "after a crash");
     // With the library, the standby issues above all IDs of its primary.

@@ -78,13 +78,11 @@ fn check_set_back(name: &str, like: fn(Builder) -> Builder) -> Result<(), String
     let mut session = pair.primary.connect();
     session.batch(10);
     pair.proxy.hold();
-    session.batch_execute("SET statement_timeout = '250ms'").expect("a session may");
+    session.run("SET statement_timeout = '250ms'");
     ensure!(within(SOON, || session.code("SELECT snowflake_nextval()").is_some()), "nothing waits for the standby");
-    session
-        .batch_execute("SET synchronous_commit = local; SELECT pg_replication_origin_advance('snowflake_pg', '0/1')")
-        .expect("a superuser may");
+    session.run("SET synchronous_commit = local; SELECT pg_replication_origin_advance('snowflake_pg', '0/1')");
     pair.proxy.delay(Duration::ZERO);
-    session.batch_execute("RESET statement_timeout").expect("a session may");
+    session.run("RESET statement_timeout");
     let found = session.code("SELECT snowflake_nextval()");
     ensure!(found.as_deref() == Some("55000"), "an ID above the mark that is stored: {found:?}");
     Ok(())
@@ -107,7 +105,7 @@ fn a_session_that_is_cancelled_gives_its_claim_to_the_next() {
         let pair = Pair::start(name, |server| like(server).set("log_min_messages", "debug2"));
         pair.proxy.hold();
         let mut session = pair.primary.connect();
-        session.batch_execute("SET statement_timeout = '250ms'").expect("a session may");
+        session.run("SET statement_timeout = '250ms'");
         assert!(within(SOON, || session.code("SELECT snowflake_nextval()").is_some()));
         for _ in 0..8 {
             // Each statement is alone. It waits for no other session if the one before has released its claim.

@@ -19,11 +19,10 @@ fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
     registry.stop(Stop::Immediate);
     ledger.push(draw(&mut client, 240));
     for tag in ["orders", "other"] {
-        let error = client.query(&format!("SELECT snowflake_segment_nextval('{tag}')"), &[]).expect_err("no numbers");
-        let (code, message, detail, hint) = sqlstate(&error);
+        let [code, message, detail, hint] = client.error(&format!("SELECT snowflake_segment_nextval('{tag}')"));
         let expected =
             format!("segment \"{tag}\" has no more numbers on this server, and the registry is not issuing any");
-        assert_eq!((code.as_str(), message), ("55000", expected));
+        assert_eq!([code, message], ["55000", expected]);
         assert!(detail.starts_with("Since 20") && detail.contains("cannot connect to the registry"), "{detail}");
         assert!(hint.contains("See view \"snowflake_segments\""), "{hint}");
     }
@@ -78,9 +77,7 @@ fn heartbeats_go_on_while_a_block_cannot_be_fetched() {
     let mut client = server.session();
     draw(&mut client, 1);
     let mut holder = registry.connect();
-    holder
-        .batch_execute("BEGIN; LOCK TABLE snowflake_registry.segment IN ACCESS EXCLUSIVE MODE")
-        .expect("a superuser may");
+    holder.run("BEGIN; LOCK TABLE snowflake_registry.segment IN ACCESS EXCLUSIVE MODE");
     let drawing =
         thread::spawn(move || client.query(&format!("{DRAW} FROM generate_series(1, 5000)"), &[]).map(|_| ()));
     let mut watch = server.connect();

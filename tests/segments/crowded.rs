@@ -57,13 +57,10 @@ fn start(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
         builder = builder.fault(fault);
     }
     let server = builder.start();
-    server
-        .session()
-        .batch_execute(
-            "CREATE ROLE flood LOGIN; CREATE ROLE app LOGIN;
-             GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO flood, app",
-        )
-        .expect("a superuser may");
+    server.session().run(
+        "CREATE ROLE flood LOGIN; CREATE ROLE app LOGIN;
+         GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO flood, app",
+    );
     (registry, server)
 }
 
@@ -71,7 +68,7 @@ fn start(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
 fn check(name: &str, fault: Option<&str>) -> Result<(), String> {
     let (_registry, server) = start(name, fault);
     let mut app = server.connect_as("app");
-    app.batch_execute("SET statement_timeout = '8s'").expect("a setting");
+    app.run("SET statement_timeout = '8s'");
     let draw = || {
         let draw = |n| app.code(&format!("SELECT snowflake_segment_nextval('new {n}')"));
         (0..NEW).map(draw).collect::<Vec<_>>()

@@ -27,7 +27,7 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     assert!(conf.contains("snowflake_pg.registry = 'dbname=shop'"), "{conf}");
     server.set("snowflake_pg.registry", &string);
     server.start();
-    server.connect().batch_execute("CREATE DATABASE shop").unwrap();
+    server.connect().run("CREATE DATABASE shop");
     let block = recipe.block("sql orders");
     assert_eq!(block.trim().lines().count(), 5, "the page promises five lines");
     psql(&server, &block);
@@ -42,14 +42,14 @@ fn the_page_leads_from_an_empty_database_to_a_working_table() {
     let mut roles = Recipe::of(PAGE, "Which roles can draw?");
     let insert = "SET ROLE shop_app; INSERT INTO orders (item) VALUES ('tea')";
     for (block, drawn) in [("sql roles", true), ("sql one", false)] {
-        client.batch_execute("RESET ROLE").unwrap();
+        client.run("RESET ROLE");
         psql(&server, &roles.block(block));
         assert_eq!(client.code(insert), None, "{block}");
         assert_eq!(client.code("SELECT snowflake_segment_nextval('orders')").is_none(), drawn, "{block}");
     }
-    client.batch_execute("RESET ROLE; CREATE ROLE stranger; GRANT SELECT, INSERT ON orders TO stranger").unwrap();
+    client.run("RESET ROLE; CREATE ROLE stranger; GRANT SELECT, INSERT ON orders TO stranger");
     assert_eq!(client.code(&insert.replace("shop_app", "stranger")).as_deref(), Some("42501"));
-    client.batch_execute("RESET ROLE").unwrap();
+    client.run("RESET ROLE");
     assert!(roles.is_empty());
     psql(&server, &steps.block("sql steps"));
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('parcels')"), 20_260_001);
@@ -78,7 +78,7 @@ fn a_server_can_be_its_own_registry() {
     // COPY evaluates another function for each row, in batches.
     let mut session = server.connect();
     let create = "CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_segment_nextval('orders'), n int)";
-    session.batch_execute(&format!("{create}; COPY copied (n) FROM PROGRAM 'seq 300'")).unwrap();
+    session.run(&format!("{create}; COPY copied (n) FROM PROGRAM 'seq 300'"));
     ledger.push(session.all("SELECT id FROM copied ORDER BY id"));
     assert_eq!(ledger.last().map(Vec::len), Some(300));
     check_ledger(&ledger).unwrap();
@@ -94,7 +94,7 @@ const LOADED: &str = "
 fn loaded(builder: Builder) -> (Cluster, Client) {
     let server = own_registry(builder);
     let mut session = server.session();
-    session.batch_execute(LOADED).expect("a segment");
+    session.run(LOADED);
     assert_eq!(session.one::<i64>("SELECT snowflake_segment_nextval('loaded')"), 1);
     (server, session)
 }
@@ -102,12 +102,12 @@ fn loaded(builder: Builder) -> (Cluster, Client) {
 /// Checks that COPY writes at most as much WAL with this default as with a sequence.
 fn check_copy(session: &mut Client, default: &str) -> Result<(), String> {
     let mut bytes = |key: &str| {
-        session.batch_execute(&format!("CREATE TABLE copied (id {key} PRIMARY KEY, n int)")).expect("a table");
+        session.run(&format!("CREATE TABLE copied (id {key} PRIMARY KEY, n int)"));
         let before: String = session.one("SELECT pg_current_wal_insert_lsn()::text");
-        session.batch_execute("COPY copied (n) FROM PROGRAM 'seq 10000'").expect("rows");
+        session.run("COPY copied (n) FROM PROGRAM 'seq 10000'");
         let bytes: i64 =
             session.one(&format!("SELECT (pg_current_wal_insert_lsn() - '{before}'::pg_lsn)::bigint / 10000"));
-        session.batch_execute("DROP TABLE copied").expect("the table");
+        session.run("DROP TABLE copied");
         bytes
     };
     let (sequence, ours) = (bytes("bigserial"), bytes(&format!("bigint DEFAULT {default}")));
@@ -117,14 +117,12 @@ fn check_copy(session: &mut Client, default: &str) -> Result<(), String> {
 
 /// Checks that a new column has a different number in each row.
 fn check_new_column(session: &mut Client) -> Result<(), String> {
-    session
-        .batch_execute(
-            "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n;
-             ALTER TABLE filled ADD COLUMN id bigint DEFAULT snowflake_segment_nextval('loaded')",
-        )
-        .expect("a column");
+    session.run(
+        "BEGIN; CREATE TABLE filled AS SELECT generate_series(1, 100) AS n;
+         ALTER TABLE filled ADD COLUMN id bigint DEFAULT snowflake_segment_nextval('loaded')",
+    );
     let numbers: i64 = session.one("SELECT count(DISTINCT id) FROM filled");
-    session.batch_execute("ROLLBACK").expect("the end of the transaction");
+    session.run("ROLLBACK");
     ensure!(numbers == 100, "100 rows have {numbers} numbers");
     Ok(())
 }

@@ -3,7 +3,6 @@
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, output, typed};
 
 use crate::rights::{CREATE, forged, with_series};
-use crate::servers::refused;
 
 /// The series has a different name now.
 const RENAMED: &str = "SELECT snowflake_serial('case_number', date '2026-03-01')";
@@ -18,7 +17,7 @@ const FORGED: [(&str, &str, &str); 4] = [
 
 /// Restores a dump of the database into a new one.
 fn restore(server: &Cluster) -> Client {
-    server.session().batch_execute("CREATE DATABASE other").expect("a superuser may");
+    server.session().run("CREATE DATABASE other");
     let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
     let mut psql = server.psql();
     psql.args(["-d", "other"]);
@@ -30,28 +29,24 @@ fn restore(server: &Cluster) -> Client {
 fn attack(name: &str, is_restored: bool, fault: Option<&str>) -> Result<(), String> {
     let (_registry, server) = with_series(name, fault);
     let mut owner = server.session();
-    owner
-        .batch_execute(&format!(
-            "DROP TABLE ticket; CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app;
-             GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app;
-             CREATE TABLE notes (period text PRIMARY KEY, last_number bigint);
-             GRANT SELECT, INSERT, UPDATE, TRIGGER ON notes TO low;
-             SET ROLE app; CREATE TABLE app.older (period text PRIMARY KEY, last_number bigint); RESET ROLE;
-             {CREATE}; ALTER TABLE ticket RENAME TO case_number"
-        ))
-        .expect("a superuser may");
+    owner.run(&format!(
+        "DROP TABLE ticket; CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app;
+         GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app;
+         CREATE TABLE notes (period text PRIMARY KEY, last_number bigint);
+         GRANT SELECT, INSERT, UPDATE, TRIGGER ON notes TO low;
+         SET ROLE app; CREATE TABLE app.older (period text PRIMARY KEY, last_number bigint); RESET ROLE;
+         {CREATE}; ALTER TABLE ticket RENAME TO case_number"
+    ));
     if is_restored {
         owner = restore(&server);
     }
     for (n, (role, table, tag)) in FORGED.into_iter().enumerate() {
         let trigger = forged(table, "T-{YYYY}-{n:6}", "999000", tag).replace("snowflake_series ", &format!("a{n} "));
-        owner.batch_execute(&format!("SET SESSION AUTHORIZATION {role}; {trigger}")).expect("the role may");
+        owner.run(&format!("SET SESSION AUTHORIZATION {role}; {trigger}"));
         let drawn = owner.code(&format!("SELECT snowflake_serial('{table}', date '2026-03-01')"));
         ensure!(drawn.as_deref() == Some("42501"), "{role} drew from {tag}: {drawn:?}");
         owner.batch_execute(&format!("DROP TRIGGER IF EXISTS a{n} ON app.older")).unwrap_or_default();
-        owner
-            .batch_execute("RESET SESSION AUTHORIZATION; DROP TRIGGER IF EXISTS a0 ON notes")
-            .expect("a superuser may");
+        owner.run("RESET SESSION AUTHORIZATION; DROP TRIGGER IF EXISTS a0 ON notes");
     }
     let drawn = owner.one::<String>(RENAMED);
     ensure!(drawn == "T-2026-000001", "the series has issued {drawn}");
@@ -74,25 +69,23 @@ fn a_definition_that_is_trusted_is_caught() {
 fn the_owner_of_a_table_gives_it_its_own_name_and_superusers_any_name() {
     let (_registry, server) = with_series("dense_label", None);
     let mut owner = server.session();
-    owner
-        .batch_execute(
-            "CREATE TABLE low.own (period text PRIMARY KEY, last_number bigint); ALTER TABLE low.own OWNER TO low;
-             ALTER TABLE ticket RENAME TO case_number",
-        )
-        .unwrap();
-    let mut low = server.connect_as("low");
-    low.batch_execute(&forged("low.own", "T-{YYYY}-{n:6}", "1", "low.own")).unwrap();
-    let label = "SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'low.own'";
-    let (code, message, ..) = refused(&mut low, label);
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42501", "the owner of series \"low.own\" is not allowed to draw numbers from segments")
+    owner.run(
+        "CREATE TABLE low.own (period text PRIMARY KEY, last_number bigint); ALTER TABLE low.own OWNER TO low;
+         ALTER TABLE ticket RENAME TO case_number",
     );
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
+    let mut low = server.connect_as("low");
+    low.run(&forged("low.own", "T-{YYYY}-{n:6}", "1", "low.own"));
+    let label = "SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS 'low.own'";
+    let [code, message, ..] = low.error(label);
+    assert_eq!(
+        [code, message],
+        ["42501", "the owner of series \"low.own\" is not allowed to draw numbers from segments"]
+    );
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low");
     for other in
         [label.replace("'low.own'", "'public.ticket'"), label.replace("TABLE low.own", "COLUMN low.own.period")]
     {
-        let (code, message, detail, hint) = refused(&mut low, &other);
+        let [code, message, detail, hint] = low.error(&other);
         assert_eq!(code, "42501", "{other}");
         assert!(message.starts_with("permission denied to set security label \""), "{message}");
         assert_eq!(detail, "The label allows a series of kind \"dense\" to draw from the tag with this name.");
@@ -100,23 +93,21 @@ fn the_owner_of_a_table_gives_it_its_own_name_and_superusers_any_name() {
     }
     let next = "SELECT snowflake_serial('low.own', date '2026-03-01')";
     assert_eq!(low.code(next).as_deref(), Some("42501"));
-    low.batch_execute(label).unwrap();
+    low.run(label);
     assert_eq!(low.one::<String>(next), "T-2026-000001");
-    low.batch_execute("SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS NULL").unwrap();
+    low.run("SECURITY LABEL FOR snowflake_pg ON TABLE low.own IS NULL");
     assert_eq!(low.code(next).as_deref(), Some("42501"));
     // Not even a superuser gives two tables the same tag. A transaction with an older snapshot does not either.
     let taken = label.replace("'low.own'", "'public.ticket'");
     assert_eq!(owner.code(&taken).as_deref(), Some("42710"));
-    low.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").unwrap();
-    owner
-        .batch_execute(&format!("{label}; ALTER TABLE low.own RENAME TO former; GRANT ALL ON SCHEMA low TO low"))
-        .unwrap();
+    low.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    owner.run(&format!("{label}; ALTER TABLE low.own RENAME TO former; GRANT ALL ON SCHEMA low TO low"));
     assert_eq!(
         low.code("SELECT snowflake_create_series('low.own', 'T{n:6}', kind => 'dense')").as_deref(),
         Some("42710")
     );
-    low.batch_execute("ROLLBACK").unwrap();
-    owner.batch_execute("DROP TABLE case_number").unwrap();
-    owner.batch_execute(&taken.replace("low.own", "low.former")).unwrap();
-    low.batch_execute(&CREATE.replace("'ticket'", "'low.own'")).unwrap();
+    low.run("ROLLBACK");
+    owner.run("DROP TABLE case_number");
+    owner.run(&taken.replace("low.own", "low.former"));
+    low.run(&CREATE.replace("'ticket'", "'low.own'"));
 }

@@ -36,19 +36,16 @@ fn a_block_of_each_session_is_caught() {
 /// The registry rolls back the blocks of one server at their COMMIT.
 fn check_commit(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
     let registry = registry(name, 100);
-    registry
-        .connect()
-        .batch_execute(
-            "CREATE ROLE cut_off LOGIN;
-             SELECT snowflake_registry.grant_server('cut_off');
-             CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                 IF session_user = 'cut_off' THEN RAISE 'this transaction cannot end' USING ERRCODE = '58000'; END IF;
-                 RETURN NULL;
-             END $$;
-             CREATE CONSTRAINT TRIGGER fail AFTER UPDATE ON snowflake_registry.segment
-                 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();",
-        )
-        .expect("a superuser may");
+    registry.connect().run(
+        "CREATE ROLE cut_off LOGIN;
+         SELECT snowflake_registry.grant_server('cut_off');
+         CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF session_user = 'cut_off' THEN RAISE 'this transaction cannot end' USING ERRCODE = '58000'; END IF;
+             RETURN NULL;
+         END $$;
+         CREATE CONSTRAINT TRIGGER fail AFTER UPDATE ON snowflake_registry.segment
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();",
+    );
     let string = crate::servers::string(&registry).replace("user=postgres", "user=cut_off");
     let cut_off = change(server(&format!("{name}_1"), &registry).set("snowflake_pg.registry", &string)).start();
     let other = server(&format!("{name}_2"), &registry).start();
@@ -63,7 +60,7 @@ fn check_commit(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), S
         }
     }
     ledger.push(draw(&mut other.session(), 50));
-    registry.connect().batch_execute("DROP TRIGGER fail ON snowflake_registry.segment").expect("a superuser may");
+    registry.connect().run("DROP TRIGGER fail ON snowflake_registry.segment");
     assert!(cluster::within(crate::servers::SOON, || client.code(crate::servers::DRAW).is_none()), "{}", cut_off.log());
     ledger.push(draw(&mut client, 50));
     check_ledger(&ledger).map(drop)

@@ -2,10 +2,10 @@
 
 use cluster::{Answer, Client, Cluster, Stop, within};
 
-use crate::servers::{self, DRAW, SOON, create, registry, server, string};
+use crate::servers::{DRAW, SOON, create, registry, server, string};
 
-fn refused(client: &mut Client, tag: &str) -> (String, String, String, String) {
-    servers::refused(client, &format!("SELECT snowflake_segment_nextval({tag})"))
+fn refused(client: &mut Client, tag: &str) -> [String; 4] {
+    client.error(&format!("SELECT snowflake_segment_nextval({tag})"))
 }
 
 #[test]
@@ -14,11 +14,8 @@ fn a_segment_that_does_not_exist_is_named() {
     let server = server("seg_unknown_1", &registry).start();
     let mut client = server.session();
     for _ in 0..2 {
-        let (code, message, detail, hint) = refused(&mut client, "'invoices'");
-        assert_eq!(
-            (code.as_str(), message.as_str(), detail.as_str()),
-            ("42704", "segment \"invoices\" does not exist", "")
-        );
+        let [code, message, detail, hint] = refused(&mut client, "'invoices'");
+        assert_eq!([code, message, detail], ["42704", "segment \"invoices\" does not exist", ""]);
         assert_eq!(
             hint,
             "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as the owner of the \
@@ -42,11 +39,11 @@ fn a_tag_has_one_to_two_hundred_bytes() {
     let server = server("seg_length_1", &registry).start();
     let mut client = server.session();
     for (tag, bytes) in [("''", 0), ("repeat('x', 201)", 201), ("repeat('é', 101)", 202)] {
-        let (code, message, detail, hint) = refused(&mut client, tag);
-        assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid tag length"));
+        let [code, message, detail, hint] = refused(&mut client, tag);
+        assert_eq!([code, message], ["22023", "invalid tag length"]);
         assert_eq!(
-            (detail.as_str(), hint.as_str()),
-            (&*format!("The tag has {bytes} bytes in UTF-8."), "Pass a tag of 1 to 200 bytes.")
+            [detail, hint],
+            [format!("The tag has {bytes} bytes in UTF-8."), "Pass a tag of 1 to 200 bytes.".into()]
         );
     }
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval(repeat('é', 100))"), 1);
@@ -59,11 +56,9 @@ fn a_tag_has_one_to_two_hundred_bytes() {
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval(repeat('é', 100))"), 2);
     assert_eq!(client.one::<Option<i64>>("SELECT snowflake_segment_nextval(NULL)"), None);
     // The same tag in another encoding.
-    client
-        .batch_execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
-        .unwrap();
+    client.run("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
     let mut latin = server.connect_to("latin");
-    latin.batch_execute("CREATE EXTENSION snowflake_pg").unwrap();
+    latin.run("CREATE EXTENSION snowflake_pg");
     assert_eq!(latin.one::<i64>("SELECT snowflake_segment_nextval(repeat('é', 100))"), 3);
     assert_eq!(latin.one::<String>("SELECT tag FROM snowflake_segments WHERE tag LIKE '?%'"), "?".repeat(100));
 }
@@ -72,8 +67,8 @@ fn a_tag_has_one_to_two_hundred_bytes() {
 fn a_server_without_a_registry_says_what_to_do() {
     let mut server = Cluster::builder("seg_without").start();
     let mut client = server.session();
-    let (code, message, detail, hint) = refused(&mut client, "'orders'");
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "this server has no registry"));
+    let [code, message, detail, hint] = refused(&mut client, "'orders'");
+    assert_eq!([code, message], ["55000", "this server has no registry"]);
     assert_eq!(detail, "Segment numbers come from a registry, which can be in a database of this server.");
     assert!(hint.starts_with("Create a registry, remove \"snowflake_pg.worker_id\""), "{hint}");
     assert_eq!(client.one::<i64>("SELECT count(*) FROM snowflake_segments"), 0);
@@ -95,8 +90,8 @@ fn a_standby_draws_nothing_and_goes_on_after_its_promotion() {
     let standby = primary.standby(server("seg_standby_2", &registry).set("hot_standby", "on"));
     let mut client = standby.connect();
     assert!(within(SOON, || client.code("SELECT 'snowflake_segment_nextval'::regproc").is_none()));
-    let (code, message, _, hint) = refused(&mut client, "'orders'");
-    assert_eq!((code.as_str(), message.as_str()), ("25006", "cannot draw a number from a segment during recovery"));
+    let [code, message, _, hint] = refused(&mut client, "'orders'");
+    assert_eq!([code, message], ["25006", "cannot draw a number from a segment during recovery"]);
     assert_eq!(hint, "Run the statement on the primary.");
     primary.stop(Stop::Immediate);
     standby.promote();
@@ -113,12 +108,9 @@ fn a_segment_at_its_end_says_so() {
     let mut client = server.session();
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 2);
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 1);
-    let (code, message, detail, hint) = refused(&mut client, "'last'");
-    assert_eq!((code.as_str(), message.as_str()), ("2200H", "segment \"last\" has issued its last number"));
-    assert_eq!(
-        (detail.as_str(), hint.as_str()),
-        ("The largest number is 9223372036854775806.", "Create another segment.")
-    );
+    let [code, message, detail, hint] = refused(&mut client, "'last'");
+    assert_eq!([code, message], ["2200H", "segment \"last\" has issued its last number"]);
+    assert_eq!([detail, hint], ["The largest number is 9223372036854775806.", "Create another segment."]);
 }
 
 #[test]
@@ -130,18 +122,15 @@ fn a_segment_that_gives_out_too_many_numbers_waits() {
     for number in 1..=64 {
         assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('short')"), number);
     }
-    let (code, message, detail, hint) = refused(&mut client, "'short'");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("53400", "segment \"short\" has issued too many numbers in a short time")
-    );
+    let [code, message, detail, hint] = refused(&mut client, "'short'");
+    assert_eq!([code, message], ["53400", "segment \"short\" has issued too many numbers in a short time"]);
     assert!(detail.starts_with("The registry will issue the next numbers at 20"), "{detail}");
     assert!(hint.contains("call snowflake_registry.recreate_segment(tag, max_step => ..)"), "{hint}");
     // Other segments are not held up.
     assert_eq!(client.one::<i64>(DRAW), 1);
     // The hint works.
     let again = "SELECT snowflake_registry.recreate_segment('short', max_step => 1000)";
-    registry.connect().batch_execute(again).unwrap();
+    registry.connect().run(again);
     let next = "SELECT snowflake_segment_nextval('short')";
     assert!(within(SOON, || client.code(next).is_none()), "{}", server.log());
     assert_eq!(client.one::<i64>(next), 66);

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
 
-use crate::servers::{DRAW, empty_registry, refused, registry, server};
+use crate::servers::{DRAW, empty_registry, registry, server};
 
 pub const CREATE: &str =
     "SELECT snowflake_create_series('ticket', 'T-{YYYY}-{n:6}', kind => 'dense', time_zone => 'UTC')";
@@ -14,14 +14,11 @@ fn only_granted_roles_draw_and_monitoring_roles_look() {
     let registry = registry("seg_roles", 100);
     let server = server("seg_roles_1", &registry).start();
     let mut client = server.session();
-    client.batch_execute("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops").unwrap();
+    client.run("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops");
     let mut app = server.connect_as("app");
-    let (code, message, ..) = refused(&mut app, DRAW);
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42501", "permission denied for function snowflake_segment_nextval")
-    );
-    client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app").unwrap();
+    let [code, message, ..] = app.error(DRAW);
+    assert_eq!([code, message], ["42501", "permission denied for function snowflake_segment_nextval"]);
+    client.run("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app");
     assert_eq!(app.one::<i64>(DRAW), 1);
     assert_eq!(app.code("SELECT * FROM snowflake_segments").as_deref(), Some("42501"));
     assert_eq!(server.connect_as("ops").one::<i64>("SELECT numbers_left FROM snowflake_segments"), 99);
@@ -43,14 +40,12 @@ fn draw_through_copy(name: &str, fault: Option<&str>) -> Result<(), String> {
     }
     let server = builder.start();
     let mut owner = server.session();
-    owner
-        .batch_execute(
-            "CREATE ROLE app LOGIN; GRANT pg_execute_server_program TO app;
-             CREATE TABLE filled (number bigint DEFAULT snowflake_copy_segment('orders'), n int);
-             CREATE TABLE copied (number bigint DEFAULT snowflake_segment_nextval('orders'), n int);
-             GRANT INSERT ON filled, copied TO app",
-        )
-        .unwrap();
+    owner.run(
+        "CREATE ROLE app LOGIN; GRANT pg_execute_server_program TO app;
+         CREATE TABLE filled (number bigint DEFAULT snowflake_copy_segment('orders'), n int);
+         CREATE TABLE copied (number bigint DEFAULT snowflake_segment_nextval('orders'), n int);
+         GRANT INSERT ON filled, copied TO app",
+    );
     let mut app = server.connect_as("app");
     for statement in THROUGH_COPY {
         match app.batch_execute(statement) {
@@ -63,9 +58,9 @@ fn draw_through_copy(name: &str, fault: Option<&str>) -> Result<(), String> {
         }
     }
     // Only the privilege was missing, and what was refused has drawn nothing.
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app").unwrap();
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO app");
     for statement in THROUGH_COPY {
-        app.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        app.run(statement);
     }
     let drawn: Vec<i64> = owner.all("SELECT number FROM filled UNION ALL SELECT number FROM copied ORDER BY number");
     assert_eq!(drawn, [2, 3, 4, 5]);
@@ -91,8 +86,8 @@ pub fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     }
     let server = builder.start();
     let mut owner = server.session();
-    owner.batch_execute("CREATE ROLE low LOGIN; CREATE SCHEMA AUTHORIZATION low").unwrap();
-    owner.batch_execute(CREATE).unwrap();
+    owner.run("CREATE ROLE low LOGIN; CREATE SCHEMA AUTHORIZATION low");
+    owner.run(CREATE);
     (registry, server)
 }
 
@@ -116,8 +111,7 @@ fn attack(name: &str, fault: Option<&str>) -> Result<(), String> {
     assert_eq!(server.connect().one::<String>(NEXT), "T-2026-000001");
     let mut low = server.connect_as("low");
     for (n, create) in ["CREATE TEMPORARY TABLE", "CREATE TABLE"].iter().enumerate() {
-        low.batch_execute(&forged_table(&format!("own{n}"), create, "T-{YYYY}-{n:6}", "999000", "public.ticket"))
-            .unwrap();
+        low.run(&forged_table(&format!("own{n}"), create, "T-{YYYY}-{n:6}", "999000", "public.ticket"));
         for year in [2026, 2025] {
             let drawn = low.code(&format!("SELECT snowflake_serial('own{n}', date '{year}-03-01')"));
             ensure!(drawn.is_some(), "the numbers of the series were drawn from table {n}");
@@ -146,10 +140,10 @@ fn the_owner_of_a_dense_series_needs_the_privilege_to_draw() {
     let mut low = server.connect_as("low");
     let create = "SELECT snowflake_create_series('low.own', 'L-{YYYY}-{n:6}', kind => 'dense')";
     let lacking = |client: &mut Client, sql: &str, series: &str| {
-        let (code, message, detail, hint) = refused(client, sql);
+        let [code, message, detail, hint] = client.error(sql);
         assert_eq!(
-            (code.as_str(), message),
-            ("42501", format!("the owner of series \"{series}\" is not allowed to draw numbers from segments"))
+            [code, message],
+            ["42501".into(), format!("the owner of series \"{series}\" is not allowed to draw numbers from segments")]
         );
         assert_eq!(
             detail,
@@ -161,18 +155,18 @@ fn the_owner_of_a_dense_series_needs_the_privilege_to_draw() {
     };
     let grant = lacking(&mut low, create, "low.own");
     // The hint works.
-    owner.batch_execute(grant).unwrap();
-    low.batch_execute(create).unwrap();
+    owner.run(grant);
+    low.run(create);
     let next = "SELECT snowflake_serial('low.own', date '2026-03-01')";
     assert_eq!(low.one::<String>(next), "L-2026-000001");
     // The caller needs privileges on the table alone.
-    owner.batch_execute("CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA low TO clerk").unwrap();
+    owner.run("CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA low TO clerk");
     let mut clerk = server.connect_as("clerk");
     assert_eq!(clerk.code(next).as_deref(), Some("42501"));
-    low.batch_execute("GRANT SELECT, INSERT, UPDATE ON low.own TO clerk").unwrap();
+    low.run("GRANT SELECT, INSERT, UPDATE ON low.own TO clerk");
     assert_eq!(clerk.one::<String>(next), "L-2026-000002");
     // A session that has drawn before notices that the privilege was revoked.
-    owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low").unwrap();
+    owner.run("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low");
     lacking(&mut clerk, next, "low.own");
     lacking(&mut owner, next, "low.own");
 }
@@ -182,15 +176,12 @@ fn the_owner_of_a_dense_series_needs_the_privilege_to_draw() {
 fn a_series_does_not_use_the_tag_of_another_series() {
     let (_registry, server) = with_series("dense_shared", None);
     let mut owner = server.session();
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low").unwrap();
+    owner.run("GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO low");
     let mut low = server.connect_as("low");
-    low.batch_execute(&forged_table("own", "CREATE TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket")).unwrap();
+    low.run(&forged_table("own", "CREATE TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"));
     let own = "SELECT snowflake_serial('own', date '2026-03-01')";
-    let (code, message, detail, hint) = refused(&mut low, own);
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42501", "series \"low.own\" is not allowed to draw from tag \"public.ticket\"")
-    );
+    let [code, message, detail, hint] = low.error(own);
+    assert_eq!([code, message], ["42501", "series \"low.own\" is not allowed to draw from tag \"public.ticket\""]);
     assert_eq!(detail, "The table does not have the security label that snowflake_create_series() sets.");
     assert_eq!(
         hint,
@@ -202,32 +193,29 @@ fn a_series_does_not_use_the_tag_of_another_series() {
         .iter()
         .enumerate()
     {
-        low.batch_execute(&forged_table(&format!("odd{n}"), "CREATE TABLE", "T-{n:6}", "1", tag)).unwrap();
+        low.run(&forged_table(&format!("odd{n}"), "CREATE TABLE", "T-{n:6}", "1", tag));
         assert_eq!(low.code(&format!("SELECT snowflake_serial('odd{n}')")).as_deref(), Some("42501"), "{tag}");
     }
-    let (code, message, _, hint) = {
-        low.batch_execute(&forged_table("passing", "CREATE TEMPORARY TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"))
-            .unwrap();
-        refused(&mut low, "SELECT snowflake_serial('passing', date '2026-03-01')")
-    };
+    low.run(&forged_table("passing", "CREATE TEMPORARY TABLE", "T-{YYYY}-{n:6}", "1", "public.ticket"));
+    let [code, message, _, hint] = low.error("SELECT snowflake_serial('passing', date '2026-03-01')");
     assert_eq!(code, "42P16");
     assert!(message.ends_with("cannot be a series of kind \"dense\""), "{message}");
     assert_eq!(hint, "Create the series in a schema that is not temporary, or use kind \"gapless\".");
     let temporary = "SET search_path = pg_temp, public; \
                      SELECT snowflake_create_series('brief', 'B-{n:6}', kind => 'dense')";
     assert_eq!(owner.code(temporary).as_deref(), Some("42P16"));
-    owner.batch_execute("RESET search_path").unwrap();
+    owner.run("RESET search_path");
 
     // A series that is renamed keeps its numbers, and its former name can be that of a table, but not of another dense series.
     assert_eq!(owner.one::<String>(NEXT), "T-2026-000001");
-    owner.batch_execute("ALTER TABLE ticket RENAME TO case_number; CREATE TABLE ticket (period text)").unwrap();
+    owner.run("ALTER TABLE ticket RENAME TO case_number; CREATE TABLE ticket (period text)");
     let next = NEXT.replace("ticket", "case_number");
     assert_eq!(owner.one::<String>(&next), "T-2026-000002");
-    owner.batch_execute("DROP TABLE ticket").unwrap();
-    let (code, message, detail, hint) = refused(&mut owner, CREATE);
+    owner.run("DROP TABLE ticket");
+    let [code, message, detail, hint] = owner.error(CREATE);
     assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42710", "series \"public.ticket\" would share the numbers of series \"public.case_number\"")
+        [code, message],
+        ["42710", "series \"public.ticket\" would share the numbers of series \"public.case_number\""]
     );
     assert_eq!(
         detail,
@@ -237,8 +225,8 @@ fn a_series_does_not_use_the_tag_of_another_series() {
     assert_eq!(hint, "Use a different name, or drop the existing series.");
     assert_eq!(owner.one::<String>(&next), "T-2026-000003");
     // The hint works, and a role without the privilege cannot keep a name from others.
-    owner.batch_execute("DROP TABLE case_number").unwrap();
-    owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low").unwrap();
-    owner.batch_execute(CREATE).unwrap();
+    owner.run("DROP TABLE case_number");
+    owner.run("REVOKE EXECUTE ON FUNCTION snowflake_segment_nextval(text) FROM low");
+    owner.run(CREATE);
     assert_eq!(owner.one::<String>(NEXT), "T-2026-000004");
 }

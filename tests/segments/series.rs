@@ -4,7 +4,7 @@ use std::thread;
 
 use cluster::{Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, typed, within};
 
-use crate::servers::{SOON, empty_registry, refused, server};
+use crate::servers::{SOON, empty_registry, server};
 
 const CREATE: &str =
     "SELECT snowflake_create_series('ticket', 'T-{YYYY}{MM}{DD}-{n:7}', kind => 'dense', time_zone => 'Europe/Berlin')";
@@ -83,7 +83,7 @@ fn fail_over(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
     ensure!(!issued.contains(&next), "{next} came twice");
     // A day that begins after the failover begins with 1.
     let mut client = standby.connect();
-    client.batch_execute("UPDATE snowflake_registry.skip SET since = '2026-02-01'").expect("a superuser may");
+    client.run("UPDATE snowflake_registry.skip SET since = '2026-02-01'");
     let later: String = other.connect().one("SELECT snowflake_serial('ticket', date '2026-03-02')");
     ensure!(later == "T-20260302-0000001", "{later}");
     // The skip is at most a quarter of the numbers.
@@ -106,7 +106,7 @@ fn a_period_that_begins_again_is_caught() {
         );
         let wrong = definition.replace("min(k.life) - 1", "max(k.life)");
         assert_ne!(wrong, definition);
-        client.batch_execute(&wrong).expect("a superuser may");
+        client.run(&wrong);
     };
     assert_caught(fail_over("dense_again", without_lives), "came twice");
 }
@@ -124,8 +124,8 @@ fn a_period_that_has_not_begun_is_refused() {
         "SELECT to_char(date_trunc('day', now() + interval '2 days', 'Europe/Berlin') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS')",
     );
     for _ in 0..2 {
-        let (code, message, detail, hint) = refused(&mut client, soon);
-        assert_eq!((code.as_str(), message), ("55000", format!("the period of segment \"{tag}\" has not begun")));
+        let [code, message, detail, hint] = client.error(soon);
+        assert_eq!([code, message], ["55000".into(), format!("the period of segment \"{tag}\" has not begun")]);
         assert_eq!(
             detail,
             format!(
@@ -141,9 +141,7 @@ fn a_period_that_has_not_begun_is_refused() {
     assert_eq!(client.one::<String>(&shown), "refused: the period has not begun");
     // The hints work.
     assert!(client.one::<String>("SELECT snowflake_serial('ticket')").ends_with("-0000001"));
-    client
-        .batch_execute("SELECT snowflake_create_series('plan', 'P-{YYYY}{MM}{DD}-{n:7}', kind => 'gapless')")
-        .unwrap();
+    client.run("SELECT snowflake_create_series('plan', 'P-{YYYY}{MM}{DD}-{n:7}', kind => 'gapless')");
     assert!(client.one::<String>(&soon.replace("ticket", "plan")).ends_with("-0000001"));
 }
 
@@ -154,10 +152,10 @@ fn the_numbers_of_a_series_are_drawn_by_nothing_but_the_series() {
     let mut client = server.connect();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
     let draw = "SELECT snowflake_segment_nextval('series public.ticket 2026-03-01')";
-    let (code, message, detail, hint) = refused(&mut client, draw);
+    let [code, message, detail, hint] = client.error(draw);
     assert_eq!(
-        (code.as_str(), message.as_str(), detail.as_str()),
-        ("22023", "segment \"series public.ticket 2026-03-01\" belongs to a series", "")
+        [code, message, detail],
+        ["22023", "segment \"series public.ticket 2026-03-01\" belongs to a series", ""]
     );
     assert_eq!(hint, "Call snowflake_serial() with the series, or pass a tag that does not begin with \"series \".");
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000002");
@@ -173,16 +171,15 @@ fn the_first_and_the_last_day_are_periods() {
         let create = format!(
             "SELECT snowflake_create_series('days{n}', '{{YYYY}}{{MM}}{{DD}}-{{n:4}}', kind => 'dense', time_zone => '{zone}')"
         );
-        client.batch_execute(&create).unwrap();
+        client.run(&create);
         assert_eq!(
             client.one::<String>(&format!("SELECT snowflake_serial('days{n}', date '0001-01-01')")),
             "00010101-0001"
         );
-        let (code, message, ..) =
-            refused(&mut client, &format!("SELECT snowflake_serial('days{n}', date '9999-12-31')"));
+        let [code, message, ..] = client.error(&format!("SELECT snowflake_serial('days{n}', date '9999-12-31')"));
         assert_eq!(
-            (code.as_str(), message),
-            ("55000", format!("the period of segment \"series public.days{n} 9999-12-31\" has not begun"))
+            [code, message],
+            ["55000".into(), format!("the period of segment \"series public.days{n} 9999-12-31\" has not begun")]
         );
     }
 }
@@ -196,12 +193,10 @@ fn a_tag_does_not_depend_on_settings_or_keywords() {
     for (name, tag) in
         [("ticket", "public.ticket"), ("system_user", "public.system_user"), ("\"Two \"\"x\"", "public.\"Two \"\"x\"")]
     {
-        client
-            .batch_execute(&format!(
-                "SET quote_all_identifiers = on;
-                 SELECT snowflake_create_series('{name}', '{{YYYY}}-{{n:4}}', kind => 'dense')"
-            ))
-            .unwrap();
+        client.run(&format!(
+            "SET quote_all_identifiers = on;
+             SELECT snowflake_create_series('{name}', '{{YYYY}}-{{n:4}}', kind => 'dense')"
+        ));
         assert_eq!(client.one::<String>(&format!("SELECT snowflake_serial('{name}', date '2026-01-01')")), "2026-0001");
         let found = format!("SELECT count(*) FROM snowflake_registry.segments WHERE tag = 'series {tag} 2026'");
         assert_eq!(registry.connect().one::<i64>(&found), 1, "{tag}");
@@ -212,20 +207,14 @@ fn a_tag_does_not_depend_on_settings_or_keywords() {
 #[test]
 fn a_period_of_a_registry_that_was_lost_begins_where_its_owner_says() {
     let registry = Cluster::builder("dense_replaced").start();
-    registry
-        .connect()
-        .batch_execute(
-            "CREATE EXTENSION snowflake_registry;
-             SELECT snowflake_registry.create_fleet('41:10:12', not_before => '2026-03-05 00:00Z')",
-        )
-        .unwrap();
+    registry.connect().run(
+        "CREATE EXTENSION snowflake_registry;
+         SELECT snowflake_registry.create_fleet('41:10:12', not_before => '2026-03-05 00:00Z')",
+    );
     let server = with_series(server("dense_replaced_1", &registry));
     let mut client = server.connect();
-    let (code, message, _, hint) = refused(&mut client, NEXT);
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42704", "segment \"series public.ticket 2026-03-01\" does not exist")
-    );
+    let [code, message, _, hint] = client.error(NEXT);
+    assert_eq!([code, message], ["42704", "segment \"series public.ticket 2026-03-01\" does not exist"]);
     assert!(hint.contains("create_segment(tag, start, begins_at => ..) as the owner of the registry"), "{hint}");
     registry.connect().one::<i64>(
         "SELECT snowflake_registry.create_segment('series public.ticket 2026-03-01', 100, begins_at => '2026-02-28 23:00Z')",
@@ -239,13 +228,13 @@ fn a_dense_series_has_no_counters() {
     let registry = empty_registry("dense_counters");
     let server = with_series(server("dense_counters_1", &registry));
     let mut client = server.connect();
-    client.batch_execute("CREATE TABLE tickets (number text)").unwrap();
+    client.run("CREATE TABLE tickets (number text)");
     for statement in [
         "INSERT INTO ticket VALUES ('2026-03-01', 5)",
         "SELECT * FROM snowflake_serial_gaps('tickets', 'number', 'ticket')",
     ] {
-        let (code, message, detail, hint) = refused(&mut client, statement);
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "series \"public.ticket\" has no counters"));
+        let [code, message, detail, hint] = client.error(statement);
+        assert_eq!([code, message], ["55000", "series \"public.ticket\" has no counters"]);
         assert_eq!(detail, "Its kind is \"dense\": the registry issues its numbers, and numbers can be missing.");
         assert_eq!(hint, "Use a series of kind \"gapless\".");
     }
@@ -257,12 +246,9 @@ fn the_segment_of_a_series_is_not_dropped() {
     let server = with_series(server("dense_drop_1", &registry));
     assert_eq!(server.connect().one::<String>(NEXT), "T-20260301-0000001");
     let mut owner = registry.connect();
-    let (code, message, detail, hint) =
-        refused(&mut owner, "SELECT snowflake_registry.drop_segment('series public.ticket 2026-03-01')");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("55006", "tag \"series public.ticket 2026-03-01\" belongs to a series")
-    );
+    let [code, message, detail, hint] =
+        owner.error("SELECT snowflake_registry.drop_segment('series public.ticket 2026-03-01')");
+    assert_eq!([code, message], ["55006", "tag \"series public.ticket 2026-03-01\" belongs to a series"]);
     assert!(
         detail.ends_with("would issue the same numbers again.") && hint.starts_with("Keep the tag, which"),
         "{detail} {hint}"
@@ -278,9 +264,9 @@ fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
     let registry = empty_registry("dense_one");
     let server = server("dense_one_1", &registry).start();
     let mut client = server.session();
-    client.batch_execute("SELECT snowflake_create_series('ticket', 'T{n:5}', kind => 'dense')").unwrap();
-    let (code, message, _, hint) = refused(&mut client, "SELECT snowflake_serial('ticket')");
-    assert_eq!((code.as_str(), message.as_str()), ("42704", "segment \"public.ticket\" does not exist"));
+    client.run("SELECT snowflake_create_series('ticket', 'T{n:5}', kind => 'dense')");
+    let [code, message, _, hint] = client.error("SELECT snowflake_serial('ticket')");
+    assert_eq!([code, message], ["42704", "segment \"public.ticket\" does not exist"]);
     assert_eq!(
         hint,
         "In the database of the registry, run SELECT snowflake_registry.create_segment(tag) as the owner of the registry."
@@ -289,15 +275,15 @@ fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
     registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('public.ticket', 99998, 10, 100)");
     assert_eq!(client.one::<String>("SELECT snowflake_serial('ticket')"), "T99998");
     assert_eq!(client.one::<String>("SELECT snowflake_serial('ticket')"), "T99999");
-    let (code, message, ..) = refused(&mut client, "SELECT snowflake_serial('ticket')");
+    let [code, message, ..] = client.error("SELECT snowflake_serial('ticket')");
     assert_eq!(code, "2200H", "{message}");
 }
 
 #[test]
 fn a_series_without_a_registry_says_what_to_do() {
     let server = with_series(Cluster::builder("dense_without"));
-    let (code, message, ..) = refused(&mut server.connect(), NEXT);
-    assert_eq!((code.as_str(), message.as_str()), ("55000", "this server has no registry"));
+    let [code, message, ..] = server.connect().error(NEXT);
+    assert_eq!([code, message], ["55000", "this server has no registry"]);
 }
 
 /// The tag is part of the definition, so the numbers go on under another name and in another database.
@@ -307,8 +293,8 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
     let server = with_series(server("dense_restored_1", &registry));
     let mut client = server.connect();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
-    client.batch_execute("ALTER TABLE ticket RENAME TO case_number").unwrap();
-    client.batch_execute("CREATE DATABASE other").unwrap();
+    client.run("ALTER TABLE ticket RENAME TO case_number");
+    client.run("CREATE DATABASE other");
     let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
     let mut psql = server.psql();
     psql.args(["-d", "other"]);
@@ -320,24 +306,22 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
     let kinds = "SELECT kind || ' ' || template FROM snowflake_series";
     assert_eq!(other.one::<String>(kinds), "dense T-{YYYY}{MM}{DD}-{n:7}");
     // Numbers are not part of transactions: a row that is rolled back leaves a gap.
-    other.batch_execute(&format!("BEGIN; {next}; ROLLBACK")).unwrap();
+    other.run(&format!("BEGIN; {next}; ROLLBACK"));
     assert_eq!(other.one::<String>(&next), "T-20260301-0000005");
     // What the servers of the fleet must agree on cannot change, even if nothing was issued.
-    client
-        .batch_execute("SELECT snowflake_create_series('fixed', 'F{YYYY}{n:5}', kind => 'dense', time_zone => 'UTC')")
-        .unwrap();
+    client.run("SELECT snowflake_create_series('fixed', 'F{YYYY}{n:5}', kind => 'dense', time_zone => 'UTC')");
     for (part, change) in [
         ("periods", "template => 'F{YYYY}{MM}{n:5}'"),
         ("first number", "start => 2"),
         ("time zone", "time_zone => 'Asia/Tokyo'"),
         ("width of the number", "template => 'F{YYYY}{n:4}'"),
     ] {
-        let (code, message, ..) = refused(&mut client, &format!("SELECT snowflake_alter_series('fixed', {change})"));
-        assert_eq!((code.as_str(), message), ("55000", format!("cannot change the {part} of series \"public.fixed\"")));
+        let [code, message, ..] = client.error(&format!("SELECT snowflake_alter_series('fixed', {change})"));
+        assert_eq!([code, message], ["55000".into(), format!("cannot change the {part} of series \"public.fixed\"")]);
     }
     let unchanged =
         "SELECT snowflake_alter_series('fixed', template => 'F{YYYY}{n:6}', time_zone => 'UTC', start => 1)";
-    client.batch_execute(unchanged).unwrap();
+    client.run(unchanged);
 }
 
 #[test]
@@ -346,9 +330,9 @@ fn only_roles_that_may_write_the_series_issue_its_serials() {
     let server = with_series(server("dense_rights_1", &registry));
     let mut client = server.session();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
-    client.batch_execute("CREATE ROLE clerk; SET ROLE clerk").unwrap();
-    assert_eq!(refused(&mut client, NEXT).0, "42501");
-    client.batch_execute("RESET ROLE; GRANT SELECT, INSERT, UPDATE ON ticket TO clerk; SET ROLE clerk").unwrap();
+    client.run("CREATE ROLE clerk; SET ROLE clerk");
+    assert_eq!(client.error(NEXT)[0], "42501");
+    client.run("RESET ROLE; GRANT SELECT, INSERT, UPDATE ON ticket TO clerk; SET ROLE clerk");
     // The owner has begun the period, because it ended long ago.
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000002");
 }
@@ -364,7 +348,7 @@ fn rows_can_be_numbered_densely_at_commit() {
         "BEGIN; INSERT INTO tickets (day) VALUES ('2026-03-01'); ROLLBACK",
         "INSERT INTO tickets (day) VALUES ('2026-03-01')",
     ] {
-        client.batch_execute(statement).unwrap();
+        client.run(statement);
     }
     assert_eq!(client.one::<String>("SELECT number FROM tickets"), "T-20260301-0000001");
 }
@@ -374,11 +358,11 @@ fn a_name_that_is_too_long_for_a_tag_is_refused() {
     let server = Cluster::builder("dense_long").start();
     let mut client = server.session();
     let name = "\"".repeat(63);
-    client.batch_execute(&format!("CREATE SCHEMA \"{}\"", name.replace('"', "\"\""))).unwrap();
+    client.run(&format!("CREATE SCHEMA \"{}\"", name.replace('"', "\"\"")));
     let create = format!(
         "SELECT snowflake_create_series(format('%I.%I', '{name}', '{name}'), 'T-{{YYYY}}-{{n:7}}', kind => 'dense')"
     );
-    let (code, message, detail, hint) = refused(&mut client, &create);
+    let [code, message, detail, hint] = client.error(&create);
     assert_eq!(code, "42622", "{message}");
     assert!(message.ends_with("is too long for kind \"dense\""), "{message}");
     assert_eq!(

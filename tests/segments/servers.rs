@@ -3,7 +3,7 @@
 use std::thread;
 
 pub use cluster::SOON;
-use cluster::{Answer, Builder, Client, Cluster, copy_ids, ensure, sqlstate};
+use cluster::{Answer, Builder, Client, Cluster, copy_ids, ensure};
 
 /// Draws a number of segment `orders`.
 pub const DRAW: &str = "SELECT snowflake_segment_nextval('orders')";
@@ -29,7 +29,7 @@ pub fn create(registry: &Cluster, tag: &str, step: u64) {
 /// Drops a segment.
 pub fn drop_segment(registry: &Cluster, tag: &str) {
     let sql = format!("SELECT snowflake_registry.drop_segment('{tag}')");
-    registry.connect().batch_execute(&sql).expect("the segment exists");
+    registry.connect().run(&sql);
 }
 
 /// Returns the next number that the registry will give to a server.
@@ -48,11 +48,6 @@ pub fn server(name: &str, registry: &Cluster) -> Builder {
         .unset("snowflake_pg.worker_id")
         .set("snowflake_pg.registry", &string(registry))
         .set("snowflake_pg.lease", "10min")
-}
-
-/// Returns the SQLSTATE, message, detail and hint of a statement that must fail.
-pub fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
-    sqlstate(&client.batch_execute(sql).expect_err("the statement is refused"))
 }
 
 /// Draws numbers of segment `orders`.

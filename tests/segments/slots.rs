@@ -78,7 +78,7 @@ fn parallel_workers_draw_every_number_once() {
     let registry = registry("seg_parallel", 1_000);
     let server = server("seg_parallel_1", &registry).start();
     let mut client = server.session();
-    client.batch_execute("CREATE TABLE many AS SELECT n FROM generate_series(1, 50000) AS n; ANALYZE many").unwrap();
+    client.run("CREATE TABLE many AS SELECT n FROM generate_series(1, 50000) AS n; ANALYZE many");
     client.prefer_parallel(2);
     let sql = "SELECT snowflake_segment_nextval('orders') FROM many";
     assert!(client.plan(sql).contains("Workers Planned: 2"), "{}", client.plan(sql));

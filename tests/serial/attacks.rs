@@ -106,13 +106,13 @@ const DEFINER: &str = "
 
 /// Runs one attack. Returns an error if code of the role has run as the owner, or if the role has drawn a number without a privilege.
 fn check(owner: &mut Client, server: &Cluster, how: NumberedBy, attack: &Attack) -> Result<(), String> {
-    owner.batch_execute(PREPARE).expect("a superuser may");
+    owner.run(PREPARE);
     let number = match how {
         NumberedBy::Extension => "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice')",
         NumberedBy::Definer => DEFINER,
     };
-    owner.batch_execute(number).expect("a superuser may");
-    owner.batch_execute(attack.owner).expect("a superuser may");
+    owner.run(number);
+    owner.run(attack.owner);
     let function = if how == NumberedBy::Extension { "snowflake_number_row" } else { "books.number_row" };
     let mut low = server.connect_as("low");
     let codes: Vec<_> = attack.low.iter().map(|sql| low.code(&sql.replace("NUMBER", function))).collect();
@@ -138,16 +138,14 @@ const BLOCKS: [&str; 4] = [
 
 /// Runs one of these statements. Returns an error if the next rows do not get the next numbers.
 fn check_blocked(owner: &mut Client, server: &Cluster, is_protected: bool, block: &str) -> Result<(), String> {
-    owner.batch_execute(PREPARE).expect("a superuser may");
-    owner
-        .batch_execute(
-            "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice');
-             GRANT ALL ON books.invoices, books.invoice TO low",
-        )
-        .expect("a superuser may");
+    owner.run(PREPARE);
+    owner.run(
+        "SELECT snowflake_number_at_commit('books.invoices', 'number', 'books.invoice');
+         GRANT ALL ON books.invoices, books.invoice TO low",
+    );
     if !is_protected {
         let disable = "ALTER TABLE books.invoices DISABLE TRIGGER snowflake_number_keep; ALTER TABLE books.invoice DISABLE TRIGGER ALL";
-        owner.batch_execute(disable).expect("a superuser may");
+        owner.run(disable);
     }
     let code = server.connect_as("low").code(block);
     assert!(!is_protected || ["428C9", "42501"].map(Some).contains(&code.as_deref()), "{block}: {code:?}");
@@ -163,7 +161,7 @@ fn check_blocked(owner: &mut Client, server: &Cluster, is_protected: bool, block
 fn a_role_that_inserts_rows_gets_no_right_of_the_owner_and_blocks_no_number() {
     let server = Cluster::builder("serial_privileges").start();
     let mut owner = server.session();
-    owner.batch_execute("CREATE ROLE low LOGIN").expect("a superuser may");
+    owner.run("CREATE ROLE low LOGIN");
     for attack in &ATTACKS {
         check(&mut owner, &server, NumberedBy::Extension, attack).unwrap();
         assert_caught(

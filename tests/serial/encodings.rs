@@ -10,7 +10,7 @@ fn a_template_is_text_of_the_database() {
     {
         let name = encoding.to_lowercase();
         let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'");
-        server.session().batch_execute(&create).expect("a database");
+        server.session().run(&create);
         let mut session = server.connect_to(&name);
         session
             .batch_execute(&format!(
@@ -26,11 +26,7 @@ fn a_template_is_text_of_the_database() {
         assert_eq!(serial, format!("{word} 2026/001 {word}"), "{encoding}");
         let number: i64 = session.one(&format!("SELECT number FROM snowflake_serial_parse({series}, '{serial}')"));
         assert_eq!(number, 1);
-        session
-            .batch_execute(&format!(
-                "INSERT INTO \"{word}\".\"{word}\" VALUES (1, NULL, '2026-01-01'), (2, NULL, NULL)"
-            ))
-            .unwrap();
+        session.run(&format!("INSERT INTO \"{word}\".\"{word}\" VALUES (1, NULL, '2026-01-01'), (2, NULL, NULL)"));
         let numbers: Vec<Option<String>> =
             session.all(&format!("SELECT \"{word}\" FROM \"{word}\".\"{word}\" ORDER BY id"));
         assert_eq!(numbers, [Some(format!("{word} 2026/002 {word}")), None], "{encoding}");
@@ -40,11 +36,7 @@ fn a_template_is_text_of_the_database() {
         assert_eq!(gaps, ["(2026,1,1)"], "{encoding}");
         let templates: Vec<String> = session.all("SELECT template FROM snowflake_series");
         assert_eq!(templates, [format!("{word} {{YYYY}}/{{n:3}} {word}")], "{encoding}");
-        session
-            .batch_execute(&format!(
-                "SELECT snowflake_alter_series({series}, template => '{word}{word}{{YYYY}}{{n:4}}')"
-            ))
-            .unwrap();
+        session.run(&format!("SELECT snowflake_alter_series({series}, template => '{word}{word}{{YYYY}}{{n:4}}')"));
         let serial: String = session.one(&format!("SELECT snowflake_serial({series}, date '2026-05-05')"));
         assert_eq!(serial, format!("{word}{word}20260003"), "{encoding}");
         // Errors are readable in every encoding.
@@ -59,9 +51,7 @@ fn a_template_is_text_of_the_database() {
 fn a_long_text_is_refused_before_it_is_copied() {
     let server = Cluster::builder("serial_long").start();
     let mut session = server.session();
-    session
-        .batch_execute("SELECT snowflake_create_series('series', 'S{n:3}'); CREATE TABLE rows (number text)")
-        .unwrap();
+    session.run("SELECT snowflake_create_series('series', 'S{n:3}'); CREATE TABLE rows (number text)");
     let process = limit_memory(&mut session, 700_000_000);
     for call in [
         "snowflake_create_series(long, '{n:3}')",

@@ -59,12 +59,12 @@ fn an_asynchronous_standby_that_is_behind_is_caught() {
 fn a_standby_issues_no_serial_and_reads_them() {
     let primary = Cluster::builder("serial_standby_primary").start();
     prepare(&primary, Numbering::AtCommit);
-    primary.connect().batch_execute("INSERT INTO invoices (year, booked) VALUES (2024, '2024-05-05')").unwrap();
+    primary.connect().run("INSERT INTO invoices (year, booked) VALUES (2024, '2024-05-05')");
     let standby = primary.standby(Cluster::builder("serial_standby"));
     let mut session = standby.connect();
     for call in ["snowflake_serial('invoice')", "snowflake_serial('invoice', date '2024-05-05')"] {
         let (code, message) = session.refusal(&format!("SELECT {call}"));
-        assert_eq!((code.as_str(), message.as_str()), ("25006", "cannot issue a serial during recovery"));
+        assert_eq!([code, message], ["25006", "cannot issue a serial during recovery"]);
     }
     let read = "SELECT number FROM snowflake_serial_parse('invoice', 'INV-2024-000042')";
     assert_eq!(session.one::<i64>(read), 42);

@@ -62,19 +62,19 @@ fn every_argument_gives_a_serial_or_an_error_of_its_own() {
         let (form, zone) = (template(&mut chance), *chance.pick(&ZONES));
         let name = if chance.one_in(10) { template(&mut chance) } else { "series".into() };
         let start = chance.between(-1, 1_000).to_string();
-        session.batch_execute("BEGIN").unwrap();
+        session.run("BEGIN");
         let create = "SELECT snowflake_create_series($1, $2, time_zone => $3, start => $4::text::bigint)::oid::text";
         let outcome = ask(&mut session, create, &[&name, &form, zone, &start], &["22023", "42601", "42622", "42P07"]);
         let Ok(series) = outcome else {
             refused += 1;
-            session.batch_execute("ROLLBACK").unwrap();
+            session.run("ROLLBACK");
             continue;
         };
         created += 1;
         let stored: String = session.one(&format!("SELECT template FROM snowflake_series WHERE series = {series}"));
         assert_eq!(stored, form);
         for _ in 0..3 {
-            session.batch_execute("SAVEPOINT s").unwrap();
+            session.run("SAVEPOINT s");
             let at = *chance.pick(&TIMES);
             let (kind, refusals) = match chance.one_in(2) {
                 true => ("date", &["22008", "2200H", "22023"][..]),
@@ -82,7 +82,7 @@ fn every_argument_gives_a_serial_or_an_error_of_its_own() {
             };
             let next = format!("SELECT snowflake_serial($1::text::oid::regclass, $2::text::timestamptz::{kind})");
             match ask(&mut session, &next, &[&series, at], refusals) {
-                Err(_) => session.batch_execute("ROLLBACK TO s").unwrap(),
+                Err(_) => session.run("ROLLBACK TO s"),
                 Ok(serial) => {
                     issued += 1;
                     let read = "SELECT p.number = c.last_number AND p.period = c.period
@@ -92,26 +92,24 @@ fn every_argument_gives_a_serial_or_an_error_of_its_own() {
                     assert!(right.get::<_, bool>(0), "{form:?} {at}: {serial:?}");
                     // A text that differs is refused or has another meaning.
                     let other = serial.replacen(|c: char| c.is_ascii_digit(), "x", 1);
-                    session.batch_execute("SAVEPOINT t").unwrap();
+                    session.run("SAVEPOINT t");
                     let parse = "SELECT p::text FROM snowflake_serial_parse($1::text::oid::regclass, $2) AS p";
                     if ask(&mut session, parse, &[&series, &other], &["22023"]).is_err() {
-                        session.batch_execute("ROLLBACK TO t").unwrap();
+                        session.run("ROLLBACK TO t");
                     }
                 }
             }
         }
-        session.batch_execute("ROLLBACK").unwrap();
+        session.run("ROLLBACK");
         // A random text as a template of an existing series, and as a serial.
         if n % 10 == 0 {
             let text = template(&mut chance);
-            session
-                .batch_execute(
-                    "BEGIN; SELECT snowflake_create_series('fixed', '{YYYY}-{n:3}'); SELECT snowflake_serial('fixed')",
-                )
-                .unwrap();
+            session.run(
+                "BEGIN; SELECT snowflake_create_series('fixed', '{YYYY}-{n:3}'); SELECT snowflake_serial('fixed')",
+            );
             let alter = "SELECT snowflake_alter_series('fixed', template => $1, time_zone => $2)::text";
             let _ = ask(&mut session, alter, &[&text, zone], &["22023", "55000"]);
-            session.batch_execute("ROLLBACK").unwrap();
+            session.run("ROLLBACK");
         }
     }
     assert!(created > 30 && refused > 30 && issued > 40, "{created} created, {refused} refused, {issued} issued");
@@ -126,12 +124,10 @@ fn every_argument_gives_a_serial_or_an_error_of_its_own() {
 fn triggers_that_were_made_by_hand_give_an_error_of_their_own() {
     let server = Cluster::builder("serial_fuzz_triggers").start();
     let (mut session, mut chance) = (server.session(), Chance::of("serial_fuzz_triggers"));
-    session
-        .batch_execute(
-            "SELECT snowflake_create_series('series', 'S{n:3}');
-             CREATE TABLE rows (period text, last_number bigint, number text, day date, at timestamp, n integer)",
-        )
-        .unwrap();
+    session.run(
+        "SELECT snowflake_create_series('series', 'S{n:3}');
+         CREATE TABLE rows (period text, last_number bigint, number text, day date, at timestamp, n integer)",
+    );
     let arguments = [
         "'number'",
         "'S{n:3}'",
@@ -168,8 +164,8 @@ fn triggers_that_were_made_by_hand_give_an_error_of_their_own() {
             "CREATE {kind} odd {timing} {event} ON rows {from} FOR EACH {level} EXECUTE FUNCTION {function}({})",
             given.join(", ")
         );
-        session.batch_execute("BEGIN; INSERT INTO rows VALUES ('', 1), (NULL, NULL)").unwrap();
-        session.batch_execute(&create).unwrap_or_else(|e| panic!("{create}: {e}"));
+        session.run("BEGIN; INSERT INTO rows VALUES ('', 1), (NULL, NULL)");
+        session.run(&create);
         let statements =
             "INSERT INTO rows VALUES ('', 2, NULL, '2026-01-01', now()); UPDATE rows SET n = 2; DELETE FROM rows;
             TRUNCATE rows";
@@ -180,17 +176,15 @@ fn triggers_that_were_made_by_hand_give_an_error_of_their_own() {
                 assert!(expected.contains(&code.as_str()), "{create}: {code}");
             }
         }
-        session.batch_execute("ROLLBACK").unwrap();
+        session.run("ROLLBACK");
     }
     for column in ["ctid", "at", "n"] {
-        session
-            .batch_execute(&format!(
-                "BEGIN; CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON rows FROM series
-                     FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(number, {column})"
-            ))
-            .unwrap();
+        session.run(&format!(
+            "BEGIN; CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON rows FROM series
+                 FOR EACH ROW EXECUTE FUNCTION snowflake_number_row(number, {column})"
+        ));
         assert_eq!(session.code("INSERT INTO rows (n) VALUES (1)").as_deref(), Some("42804"), "{column}");
-        session.batch_execute("ROLLBACK").unwrap();
+        session.run("ROLLBACK");
     }
     assert!(refused > 300 && done + refused == 1_500, "{done} done, {refused} refused");
     assert!(!server.log().contains("terminated by signal"));

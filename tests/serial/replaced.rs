@@ -1,7 +1,7 @@
 //! A role with all privileges on a series and a numbered table, except that it owns neither, replaces triggers, and numbers rows through a
 //! partitioned table.
 
-use cluster::{Answer, Cluster, sqlstate};
+use cluster::{Answer, Cluster};
 
 const OBJECTS: &str = "
     CREATE ROLE low LOGIN;
@@ -33,9 +33,9 @@ const CONDITION: &str = "
 fn a_trigger_that_a_role_replaces_runs_nothing_as_the_owner() {
     let server = Cluster::builder("serial_replaced").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner.run(OBJECTS);
     let mut low = server.connect_as("low");
-    low.batch_execute(CONDITION).expect("a role may create a function");
+    low.run(CONDITION);
     // PostgreSQL replaces no constraint trigger.
     for replaced in [
         "CREATE OR REPLACE TRIGGER snowflake_series AFTER INSERT OR UPDATE OR DELETE ON inv FOR EACH ROW
@@ -48,11 +48,10 @@ fn a_trigger_that_a_role_replaces_runs_nothing_as_the_owner() {
     assert_eq!(low.code("INSERT INTO orders VALUES (1, 'INV-00009')").as_deref(), Some("428C9"));
     assert_eq!(low.code("INSERT INTO orders VALUES (1)"), None);
     // The other trigger of a series cannot be a constraint trigger. A series with a different one numbers no rows.
-    low.batch_execute(
+    low.run(
         "CREATE OR REPLACE TRIGGER snowflake_series_truncate AFTER INSERT ON inv FOR EACH STATEMENT
              WHEN (public.condition()) EXECUTE FUNCTION snowflake_series_row()",
-    )
-    .expect("a role with TRIGGER may");
+    );
     assert_eq!(low.code("INSERT INTO orders VALUES (2)").as_deref(), Some("55000"));
     assert!(!owner.one::<bool>("SELECT rolsuper FROM pg_roles WHERE rolname = 'low'"));
 }
@@ -61,9 +60,10 @@ fn a_trigger_that_a_role_replaces_runs_nothing_as_the_owner() {
 fn rows_of_partitions_are_numbered_with_the_privileges_on_the_partitioned_table() {
     let server = Cluster::builder("serial_root").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner.run(OBJECTS);
     let mut low = server.connect_as("low");
-    low.batch_execute("INSERT INTO tenants VALUES (1, 'a'), (2, 'b')").expect("the privileges suffice");
+    // The privileges suffice.
+    low.run("INSERT INTO tenants VALUES (1, 'a'), (2, 'b')");
     let numbers: Vec<String> = owner.all("SELECT number FROM tenants ORDER BY id");
     assert_eq!(numbers, ["INV-00001", "INV-00002"]);
     assert_eq!(low.code("INSERT INTO tenant_a VALUES (3, 'a')").as_deref(), Some("42501"));
@@ -73,8 +73,8 @@ fn rows_of_partitions_are_numbered_with_the_privileges_on_the_partitioned_table(
 fn a_number_that_a_row_has_taken_along_is_not_written_again() {
     let server = Cluster::builder("serial_moved").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
-    owner.batch_execute("INSERT INTO regions VALUES (1, 'a', 'x')").expect("a row");
+    owner.run(OBJECTS);
+    owner.run("INSERT INTO regions VALUES (1, 'a', 'x')");
     let again =
         "BEGIN; UPDATE regions SET region = 'b' WHERE id = 1; INSERT INTO region_a VALUES (2, 'a', 'x', 'INV-00001')";
     assert_eq!(owner.code(again).as_deref(), Some("428C9"));
@@ -85,37 +85,34 @@ fn a_number_that_a_row_has_taken_along_is_not_written_again() {
 fn rows_of_a_partition_with_partitions_are_numbered() {
     let server = Cluster::builder("serial_levels").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner.run(OBJECTS);
     // The privileges on the numbered table suffice, and rows that are inserted above get their numbers, too.
-    owner.batch_execute("GRANT SELECT, INSERT, UPDATE ON region_a TO low").expect("a superuser may");
+    owner.run("GRANT SELECT, INSERT, UPDATE ON region_a TO low");
     let mut low = server.connect_as("low");
-    low.batch_execute("INSERT INTO region_a VALUES (1, 'a', 'x')").expect("the privileges suffice");
-    owner.batch_execute("INSERT INTO regions VALUES (2, 'a', 'x')").expect("a superuser may");
+    // The privileges suffice.
+    low.run("INSERT INTO region_a VALUES (1, 'a', 'x')");
+    owner.run("INSERT INTO regions VALUES (2, 'a', 'x')");
     assert_eq!(owner.all::<String>("SELECT number FROM regions ORDER BY id"), ["INV-00001", "INV-00002"]);
     // A second call replaces the triggers.
-    owner.batch_execute("SELECT snowflake_number_at_commit('region_a', 'number', 'inv')").expect("a superuser may");
+    owner.run("SELECT snowflake_number_at_commit('region_a', 'number', 'inv')");
     // A table whose partitioned table numbers the same column is refused, and the hint works.
-    owner
-        .batch_execute("CREATE TABLE tenant_c PARTITION OF tenants FOR VALUES IN ('c') PARTITION BY LIST (id)")
-        .expect("a table");
+    owner.run("CREATE TABLE tenant_c PARTITION OF tenants FOR VALUES IN ('c') PARTITION BY LIST (id)");
     for partition in ["tenant_a", "tenant_c"] {
         let number = format!("SELECT snowflake_number_at_commit('{partition}', 'number', 'inv')");
-        let (code, message, detail, hint) = sqlstate(&owner.batch_execute(&number).expect_err(partition));
+        let [code, message, detail, hint] = owner.error(&number);
         assert_eq!(
-            (code.as_str(), message),
-            (
-                "42710",
+            [code, message],
+            [
+                "42710".into(),
                 format!(
                     "partitioned table \"public.tenants\" already numbers the rows of partition \"public.{partition}\""
                 )
-            )
+            ]
         );
-        assert_eq!((detail.as_str(), hint.as_str()), ("", "Number either the partitioned table or its partitions."));
+        assert_eq!([detail, hint], ["", "Number either the partitioned table or its partitions."]);
     }
-    owner
-        .batch_execute(
-            "DROP TRIGGER snowflake_number ON tenants; DROP TRIGGER snowflake_number_keep ON tenants;
-             SELECT snowflake_number_at_commit('tenant_a', 'number', 'inv')",
-        )
-        .expect("a superuser may");
+    owner.run(
+        "DROP TRIGGER snowflake_number ON tenants; DROP TRIGGER snowflake_number_keep ON tenants;
+         SELECT snowflake_number_at_commit('tenant_a', 'number', 'inv')",
+    );
 }

@@ -31,7 +31,7 @@ fn contents(server: &Cluster, database: &str) -> Vec<String> {
     let mut session = server.connect_to(database);
     let more =
         "SET timezone = 'UTC'; INSERT INTO invoices VALUES (6); INSERT INTO receipts VALUES (10, NULL, '2026-01-02')";
-    session.batch_execute(more).unwrap();
+    session.run(more);
     [
         "SELECT s::text FROM ids.snowflake_series AS s ORDER BY 1",
         "SELECT number FROM invoices ORDER BY id",
@@ -47,9 +47,9 @@ fn contents(server: &Cluster, database: &str) -> Vec<String> {
 fn check(name: &str, how: DumpParts) -> Result<(), String> {
     let server = Cluster::builder(name).start();
     for database in ["books", "copy"] {
-        server.connect().batch_execute(&format!("CREATE DATABASE {database}")).unwrap();
+        server.connect().run(&format!("CREATE DATABASE {database}"));
     }
-    server.connect_to("books").batch_execute(PREPARE).unwrap();
+    server.connect_to("books").run(PREPARE);
     let parts: &[&[&str]] = match how {
         DumpParts::Whole => &[&[]],
         DumpParts::InTwoParts => &[&["--schema-only"], &["--data-only", "--disable-triggers"]],

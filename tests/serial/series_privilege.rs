@@ -21,24 +21,22 @@ fn start(name: &str, fault: Option<&str>) -> Cluster {
     fault.into_iter().fold(builder, Builder::fault).start()
 }
 
-/// Returns the SQLSTATE, the message, the detail and the hint of the error that the statements must raise.
-fn refused(client: &mut Client, sql: &str) -> (String, String, String, String) {
-    sqlstate(&client.batch_execute(sql).expect_err(sql))
-}
-
 /// Both for a superuser who makes the trigger for the owner, and for a privilege that is revoked later.
 #[test]
 fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
     let server = Cluster::builder("serial_owners").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
+    owner.run(OBJECTS);
     let mut branch = server.connect_as("branch");
     let grant = "GRANT TRIGGER ON books.invoice TO branch";
     let check = |client: &mut Client, sql: &str, table: &str| {
-        let (code, message, detail, hint) = refused(client, sql);
+        let [code, message, detail, hint] = client.error(sql);
         assert_eq!(
-            (code.as_str(), message),
-            ("42501", format!("the owner of table \"branch.{table}\" is not allowed to use series \"books.invoice\""))
+            [code, message],
+            [
+                "42501".into(),
+                format!("the owner of table \"branch.{table}\" is not allowed to use series \"books.invoice\"")
+            ]
         );
         assert_eq!(detail, "Role \"branch\" does not have the TRIGGER privilege on the series.");
         assert_eq!(hint, format!("As the owner of the series, run {grant}."));
@@ -49,16 +47,16 @@ fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
         check(&mut owner, &number, table);
         check(&mut branch, &number, table);
         // The hint works.
-        owner.batch_execute(grant).expect("a superuser may");
-        owner.batch_execute(&number).expect("a superuser may");
-        branch.batch_execute(&insert).expect("the owner may");
-        owner.batch_execute("REVOKE TRIGGER ON books.invoice FROM branch").expect("a superuser may");
+        owner.run(grant);
+        owner.run(&number);
+        branch.run(&insert);
+        owner.run("REVOKE TRIGGER ON books.invoice FROM branch");
         check(&mut branch, &insert, table);
         // The privileges of the role that inserts the row do not count.
         check(&mut owner, &insert, table);
-        owner.batch_execute(grant).expect("a superuser may");
-        branch.batch_execute(&insert).expect("the owner may");
-        owner.batch_execute("REVOKE TRIGGER ON books.invoice FROM branch").expect("a superuser may");
+        owner.run(grant);
+        branch.run(&insert);
+        owner.run("REVOKE TRIGGER ON books.invoice FROM branch");
     }
     let last: i64 = owner.one("SELECT last_number FROM books.invoice");
     assert_eq!(last, 4, "a number was drawn without the privilege");
@@ -68,14 +66,12 @@ fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
 fn revoke(name: &str, fault: Option<&str>) -> Result<(), String> {
     let server = start(name, fault);
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
-    owner
-        .batch_execute(
-            "GRANT TRIGGER ON books.invoice TO branch;
-             SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice');
-             REVOKE TRIGGER ON books.invoice FROM branch",
-        )
-        .expect("a superuser may");
+    owner.run(OBJECTS);
+    owner.run(
+        "GRANT TRIGGER ON books.invoice TO branch;
+         SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice');
+         REVOKE TRIGGER ON books.invoice FROM branch",
+    );
     let code = server.connect_as("branch").code("INSERT INTO branch.invoices (id) VALUES (1)");
     ensure!(code.as_deref() == Some("42501"), "the row was numbered: {code:?}");
     Ok(())
@@ -94,7 +90,7 @@ fn an_owner_who_is_trusted_is_caught() {
 /// What other sessions do while the call waits for a session that reads the table.
 fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option<String>) {
     let mut reader = server.session();
-    reader.batch_execute("BEGIN; SELECT FROM branch.invoices").expect("a superuser may");
+    reader.run("BEGIN; SELECT FROM branch.invoices");
     thread::scope(|scope| {
         // The call drops the former triggers, for which it waits.
         let call = scope.spawn(|| {
@@ -103,9 +99,9 @@ fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option
         });
         assert!(waiting(&mut server.session(), || false));
         let mut client = server.session();
-        client.batch_execute("SET lock_timeout = '1s'").expect("a setting");
+        client.run("SET lock_timeout = '1s'");
         let code = client.code(others);
-        reader.batch_execute("COMMIT").expect("a reader");
+        reader.run("COMMIT");
         (call.join().expect("a call"), code)
     })
 }
@@ -114,10 +110,10 @@ fn while_it_waits(server: &Cluster, others: &str) -> (Result<(), String>, Option
 fn rename(name: &str, fault: Option<&str>) -> Result<(), String> {
     let server = start(name, fault);
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
-    owner.batch_execute("GRANT TRIGGER ON books.invoice TO branch").expect("a superuser may");
+    owner.run(OBJECTS);
+    owner.run("GRANT TRIGGER ON books.invoice TO branch");
     let number = "SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice')";
-    owner.batch_execute(number).expect("a superuser may");
+    owner.run(number);
     let create = "SELECT snowflake_create_series('books.invoice', 'WRONG-{n:4}')";
     let (call, code) =
         while_it_waits(&server, &format!("BEGIN; ALTER TABLE books.invoice RENAME TO bill; {create}; COMMIT"));
@@ -134,7 +130,7 @@ fn rename(name: &str, fault: Option<&str>) -> Result<(), String> {
     assert_eq!((call, code), (Err("40001".into()), None));
     assert_eq!(owner.one::<String>(named), "ledgers.invoice");
     // The hint works.
-    owner.batch_execute(&number.replace("books", "ledgers")).expect("a superuser may");
+    owner.run(&number.replace("books", "ledgers"));
     Ok(())
 }
 
@@ -153,22 +149,20 @@ fn a_trigger_with_the_last_series_of_a_name_is_caught() {
 fn a_role_that_may_not_number_rows_is_told_what_to_grant() {
     let server = Cluster::builder("serial_lacking").start();
     let mut owner = server.session();
-    owner.batch_execute(OBJECTS).expect("a superuser may");
-    owner
-        .batch_execute(
-            "GRANT TRIGGER ON books.invoice TO branch; CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA branch TO clerk;
-             GRANT SELECT, INSERT ON branch.invoices TO clerk; GRANT INSERT, UPDATE ON branch.regions TO clerk;
-             SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice'),
-                 snowflake_number_at_commit('branch.regions', 'number', 'books.invoice')",
-        )
-        .expect("a superuser may");
+    owner.run(OBJECTS);
+    owner.run(
+        "GRANT TRIGGER ON books.invoice TO branch; CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA branch TO clerk;
+         GRANT SELECT, INSERT ON branch.invoices TO clerk; GRANT INSERT, UPDATE ON branch.regions TO clerk;
+         SELECT snowflake_number_at_commit('branch.invoices', 'number', 'books.invoice'),
+             snowflake_number_at_commit('branch.regions', 'number', 'books.invoice')",
+    );
     let mut clerk = server.connect_as("clerk");
     for (table, row) in [("invoices", "(id) VALUES (1)"), ("regions", "(region, id) VALUES ('north', 1)")] {
         let insert = format!("INSERT INTO branch.{table} {row}");
-        let (code, message, detail, hint) = refused(&mut clerk, &insert);
+        let [code, message, detail, hint] = clerk.error(&insert);
         assert_eq!(
-            (code.as_str(), message),
-            ("42501", format!("role \"clerk\" is not allowed to number rows of table \"branch.{table}\""))
+            [code, message],
+            ["42501".into(), format!("role \"clerk\" is not allowed to number rows of table \"branch.{table}\"")]
         );
         assert_eq!(
             detail,
@@ -177,8 +171,9 @@ fn a_role_that_may_not_number_rows_is_told_what_to_grant() {
         let grant = format!("GRANT SELECT, UPDATE (number) ON branch.{table} TO clerk");
         assert_eq!(hint, format!("As the owner of the table, run {grant}."));
         // The hint works.
-        owner.batch_execute(&grant).expect("a superuser may");
-        clerk.batch_execute(&insert).expect("the privileges suffice");
+        owner.run(&grant);
+        // The privileges suffice.
+        clerk.run(&insert);
     }
     assert_eq!(owner.one::<i64>("SELECT last_number FROM books.invoice"), 2);
 }

@@ -11,28 +11,25 @@ const LONG: Duration = Duration::from_secs(5);
 
 fn server(name: &str) -> Cluster {
     let server = Cluster::builder(name).set("deadlock_timeout", "100ms").start();
-    server
-        .session()
-        .batch_execute(
-            "SELECT snowflake_create_series('invoice', 'INV-{YYYY}-{n:4}', time_zone => 'UTC');
-             SELECT snowflake_create_series('receipt', 'R-{YYYY}-{n:4}', time_zone => 'UTC');
-             CREATE TABLE at_once (number text DEFAULT snowflake_serial('invoice', date '2026-05-05'));
-             CREATE TABLE at_commit (number text, booked date DEFAULT '2026-05-05');
-             SELECT snowflake_number_at_commit('at_commit', 'number', 'invoice', 'booked')",
-        )
-        .expect("a superuser may");
+    server.session().run(
+        "SELECT snowflake_create_series('invoice', 'INV-{YYYY}-{n:4}', time_zone => 'UTC');
+         SELECT snowflake_create_series('receipt', 'R-{YYYY}-{n:4}', time_zone => 'UTC');
+         CREATE TABLE at_once (number text DEFAULT snowflake_serial('invoice', date '2026-05-05'));
+         CREATE TABLE at_commit (number text, booked date DEFAULT '2026-05-05');
+         SELECT snowflake_number_at_commit('at_commit', 'number', 'invoice', 'booked')",
+    );
     server
 }
 
 /// One session runs a statement in a transaction that stays open. Whether another session waits with its statement.
 fn waits(server: &Cluster, holder: &str, other: &str) -> bool {
     let mut session = server.connect();
-    session.batch_execute("BEGIN").unwrap();
-    session.batch_execute(holder).unwrap();
+    session.run("BEGIN");
+    session.run(holder);
     let mut second = server.connect();
-    second.batch_execute("SET lock_timeout = '300ms'").unwrap();
+    second.run("SET lock_timeout = '300ms'");
     let code = second.code(other);
-    session.batch_execute("ROLLBACK").unwrap();
+    session.run("ROLLBACK");
     assert!(code.is_none() || code.as_deref() == Some("55P03"), "{other}: {code:?}");
     code.is_some()
 }
@@ -73,7 +70,7 @@ fn only_transactions_with_a_number_of_the_same_period_wait() {
     assert_caught(check_waits(&server, immediate, &[], &[SERIAL]), " waits for SET CONSTRAINTS");
     // A session without the privileges does not even lock the table.
     let mut session = server.connect();
-    session.batch_execute("CREATE ROLE stranger").unwrap();
+    session.run("CREATE ROLE stranger");
     let stranger = "SET LOCAL ROLE stranger; SAVEPOINT s; DO $$ BEGIN PERFORM snowflake_serial('invoice');
         EXCEPTION WHEN insufficient_privilege THEN NULL; END $$";
     check_waits(&server, stranger, &[], &["BEGIN; LOCK TABLE invoice; COMMIT", alter]).unwrap();
@@ -83,30 +80,30 @@ fn only_transactions_with_a_number_of_the_same_period_wait() {
 fn a_prepared_transaction_has_its_number_and_keeps_the_others_waiting() {
     let server = Cluster::builder("serial_prepared").set("max_prepared_transactions", "1").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "SELECT snowflake_create_series('invoice', 'INV-{n:4}');
-             CREATE TABLE at_commit (number text);
-             SELECT snowflake_number_at_commit('at_commit', 'number', 'invoice')",
-        )
-        .expect("a superuser may");
-    session.batch_execute("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'first'").expect("2PC");
+    session.run(
+        "SELECT snowflake_create_series('invoice', 'INV-{n:4}');
+         CREATE TABLE at_commit (number text);
+         SELECT snowflake_number_at_commit('at_commit', 'number', 'invoice')",
+    );
+    session.run("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'first'");
     let mut second = server.connect();
-    second.batch_execute("SET lock_timeout = '300ms'").expect("a parameter");
+    second.run("SET lock_timeout = '300ms'");
     let insert = "INSERT INTO at_commit DEFAULT VALUES";
     assert_eq!(second.code(insert).as_deref(), Some("55P03"));
     // Also after a restart of the server.
     let mut server = server;
     server.restart(Stop::Fast);
     let mut second = server.connect();
-    second.batch_execute("SET lock_timeout = '300ms'").expect("a parameter");
+    second.run("SET lock_timeout = '300ms'");
     assert_eq!(second.code(insert).as_deref(), Some("55P03"));
-    second.batch_execute("COMMIT PREPARED 'first'").expect("2PC");
-    second.batch_execute(insert).expect("the number is free");
+    second.run("COMMIT PREPARED 'first'");
+    // The number is free.
+    second.run(insert);
     // A number of a prepared transaction that is rolled back is used again.
-    second.batch_execute("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'third'").expect("2PC");
-    second.batch_execute("ROLLBACK PREPARED 'third'").expect("2PC");
-    second.batch_execute(insert).expect("the number is free");
+    second.run("BEGIN; INSERT INTO at_commit DEFAULT VALUES; PREPARE TRANSACTION 'third'");
+    second.run("ROLLBACK PREPARED 'third'");
+    // The number is free.
+    second.run(insert);
     assert_eq!(second.all::<String>("SELECT number FROM at_commit ORDER BY 1"), ["INV-0001", "INV-0002", "INV-0003"]);
 }
 
@@ -117,9 +114,9 @@ fn ended(
     setup: &str,
     end: impl FnOnce(&Client, i32),
 ) -> Result<(), postgres::Error> {
-    holder.batch_execute(&format!("BEGIN; {SERIAL}")).unwrap();
+    holder.run(&format!("BEGIN; {SERIAL}"));
     let mut session = server.connect();
-    session.batch_execute(setup).unwrap();
+    session.run(setup);
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let token = session.cancel_token();
     let waiter = thread::spawn(move || {
@@ -133,7 +130,7 @@ fn ended(
         token.cancel_query(NoTls).unwrap();
     }
     if setup.contains("committed") {
-        holder.batch_execute("COMMIT").unwrap();
+        holder.run("COMMIT");
     }
     let (mut session, outcome) = waiter.join().expect("a session");
     assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
@@ -160,13 +157,11 @@ fn a_wait_ends_by_cancel_timeout_termination_and_commit() {
     });
     assert!(ended.is_err());
     // COMMIT waits in the same way, and the row is not inserted. PostgreSQL does not apply statement_timeout to COMMIT.
-    holder.batch_execute(&format!("BEGIN; {SERIAL}")).unwrap();
+    holder.run(&format!("BEGIN; {SERIAL}"));
     let mut session = server.connect();
-    session.batch_execute(&format!("SET lock_timeout = '300ms'; BEGIN; {AT_COMMIT}")).unwrap();
+    session.run(&format!("SET lock_timeout = '300ms'; BEGIN; {AT_COMMIT}"));
     assert_eq!(session.code("COMMIT").as_deref(), Some("55P03"));
-    session
-        .batch_execute(&format!("SET lock_timeout = 0; SET statement_timeout = '300ms'; BEGIN; {AT_COMMIT}"))
-        .unwrap();
+    session.run(&format!("SET lock_timeout = 0; SET statement_timeout = '300ms'; BEGIN; {AT_COMMIT}"));
     let token = session.cancel_token();
     let waiter = thread::spawn(move || {
         let code = session.code("COMMIT");
@@ -176,7 +171,7 @@ fn a_wait_ends_by_cancel_timeout_termination_and_commit() {
     assert!(!waiter.is_finished(), "statement_timeout ends COMMIT");
     token.cancel_query(NoTls).unwrap();
     assert_eq!(waiter.join().expect("a session"), (Some("57014".into()), 0));
-    holder.batch_execute("ROLLBACK").unwrap();
+    holder.run("ROLLBACK");
     // Nothing was lost.
     let last: i64 = server.connect().one("SELECT last_number FROM invoice WHERE period = '2026'");
     assert_eq!(last, 2);
@@ -187,8 +182,8 @@ fn a_deadlock_of_two_series_is_detected() {
     let server = server("serial_deadlock");
     let (mut one, mut other) = (server.connect(), server.connect());
     let receipt = "SELECT snowflake_serial('receipt', date '2026-05-05')";
-    one.batch_execute(&format!("BEGIN; {SERIAL}")).unwrap();
-    other.batch_execute(&format!("BEGIN; {receipt}")).unwrap();
+    one.run(&format!("BEGIN; {SERIAL}"));
+    other.run(&format!("BEGIN; {receipt}"));
     let second = thread::spawn(move || (one.code(receipt), one.code("COMMIT")));
     assert!(waiting(&mut server.connect(), || second.is_finished()), "nobody waits");
     let code = other.code(SERIAL);
@@ -202,23 +197,23 @@ fn a_deadlock_of_two_series_is_detected() {
 fn a_transaction_with_one_snapshot_is_refused_after_another_has_taken_a_number() {
     let server = server("serial_snapshot");
     let (mut one, mut other) = (server.connect(), server.connect());
-    one.batch_execute(SERIAL).unwrap();
+    one.run(SERIAL);
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
-        one.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT 1")).unwrap();
-        other.batch_execute(SERIAL).unwrap();
+        one.run(&format!("BEGIN ISOLATION LEVEL {level}; SELECT 1"));
+        other.run(SERIAL);
         assert_eq!(one.code(SERIAL).as_deref(), Some("40001"), "{level}");
-        one.batch_execute("ROLLBACK").unwrap();
+        one.run("ROLLBACK");
         // Again, as the client would.
-        one.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; {SERIAL}; COMMIT")).unwrap();
+        one.run(&format!("BEGIN ISOLATION LEVEL {level}; {SERIAL}; COMMIT"));
         // At COMMIT.
-        one.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; {AT_COMMIT}")).unwrap();
-        other.batch_execute(SERIAL).unwrap();
+        one.run(&format!("BEGIN ISOLATION LEVEL {level}; {AT_COMMIT}"));
+        other.run(SERIAL);
         assert_eq!(one.code("COMMIT").as_deref(), Some("40001"), "{level}");
         // The definition cannot change its periods, because the transaction might not see the counters.
-        one.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        one.run(&format!("BEGIN ISOLATION LEVEL {level}"));
         let alter = "SELECT snowflake_alter_series('receipt', template => 'R-{n:4}')";
         assert_eq!(one.code(alter).as_deref(), Some("55000"), "{level}");
-        one.batch_execute("ROLLBACK").unwrap();
+        one.run("ROLLBACK");
     }
 }
 
@@ -232,18 +227,18 @@ fn a_definition_that_changes_is_used_at_once() {
         assert_eq!(serial, expected);
     };
     next("INV-2026-0001");
-    owner.batch_execute("SELECT snowflake_alter_series('invoice', template => 'RE-{YYYY}-{n:4}')").unwrap();
+    owner.run("SELECT snowflake_alter_series('invoice', template => 'RE-{YYYY}-{n:4}')");
     next("RE-2026-0002");
-    owner.batch_execute("ALTER TABLE invoice RENAME TO other; ALTER TABLE receipt RENAME TO invoice").unwrap();
+    owner.run("ALTER TABLE invoice RENAME TO other; ALTER TABLE receipt RENAME TO invoice");
     next("R-2026-0001");
-    owner.batch_execute("BEGIN; SELECT snowflake_alter_series('invoice', template => 'Q-{YYYY}-{n:4}')").unwrap();
+    owner.run("BEGIN; SELECT snowflake_alter_series('invoice', template => 'Q-{YYYY}-{n:4}')");
     let mut waiter = server.connect();
     let waiter = thread::spawn(move || waiter.one::<String>(SERIAL));
     assert!(waiting(&mut server.connect(), || waiter.is_finished()), "nobody waits");
-    owner.batch_execute("COMMIT").unwrap();
+    owner.run("COMMIT");
     assert_eq!(waiter.join().expect("a session"), "Q-2026-0002");
-    owner.batch_execute("DROP TABLE invoice").unwrap();
+    owner.run("DROP TABLE invoice");
     assert_eq!(session.code(SERIAL).as_deref(), Some("42P01"));
-    owner.batch_execute("SELECT snowflake_create_series('invoice', 'NEW-{n:2}')").unwrap();
+    owner.run("SELECT snowflake_create_series('invoice', 'NEW-{n:2}')");
     assert_eq!(session.one::<String>(SERIAL), "NEW-01");
 }

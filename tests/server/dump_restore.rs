@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure};
 
 /// How a dump is taken and restored.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,14 +22,14 @@ const SESSION: &str = "SET search_path = public; SET timezone = 'UTC'; SET dates
 /// A session in the database that is dumped and restored.
 fn session(server: &Cluster) -> Client {
     let mut session = server.connect_to("shop");
-    session.batch_execute(SESSION).expect("settings");
+    session.run(SESSION);
     session
 }
 
 /// A server with database `shop`, whose tables, indexes and views use the functions of the extension, which is in `schema`.
 fn shop(name: &str, schema: &str) -> Cluster {
     let server = Cluster::builder(&format!("{name}_from")).start();
-    server.connect().batch_execute("CREATE DATABASE shop").expect("a superuser may");
+    server.connect().run("CREATE DATABASE shop");
     let mut session = session(&server);
     let sql = format!(
         "CREATE SCHEMA IF NOT EXISTS {schema};
@@ -57,7 +57,7 @@ fn shop(name: &str, schema: &str) -> Cluster {
          SELECT {schema}.snowflake_create_partitions('events', '1 day', 3);
          INSERT INTO events (n) SELECT n FROM generate_series(1, 1000) AS n"
     );
-    session.batch_execute(&sql).expect("the shop can be made");
+    session.run(&sql);
     server
 }
 
@@ -102,7 +102,7 @@ fn dump(server: &Cluster, how: DumpMethod) -> Result<PathBuf, String> {
 /// Restores a dump into a server that has no such database. Returns an error if a statement of the dump failed.
 fn restore(server: &Cluster, file: &PathBuf, how: DumpMethod) -> Result<(), String> {
     if how != DumpMethod::All {
-        server.connect().batch_execute("CREATE DATABASE shop TEMPLATE template0").expect("a superuser may");
+        server.connect().run("CREATE DATABASE shop TEMPLATE template0");
     }
     let mut command = server.program(if how == DumpMethod::Custom { "pg_restore" } else { "psql" });
     match how {
@@ -137,7 +137,7 @@ fn check_restore(source: &Cluster, target: &Cluster, schema: &str, how: DumpMeth
     ensure!(script(source)? == script(target)?, "the dump of the restored database is another");
 
     let mut session = session(target);
-    session.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off").expect("settings");
+    session.run("SET enable_seqscan = off; SET enable_bitmapscan = off");
     let indexed = format!(
         "SELECT count(*) FROM orders
          WHERE {schema}.snowflake_timestamp(id, '41:10:12', timestamptz '2015-01-01 00:00:00+00') > '-infinity'"
@@ -179,18 +179,17 @@ fn a_dump_goes_into_another_server_and_ids_go_on() {
 fn a_function_that_finds_the_extension_by_search_path_is_caught() {
     let name = "restore_path";
     let source = shop(name, "ids");
-    session(&source)
-        .batch_execute(
-            "SET search_path = public, ids;
-             CREATE FUNCTION time_of(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT
-                 AS $$ SELECT snowflake_timestamp(id, 'twitter') $$;
-             CREATE TABLE payments (
-                 id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
-                 paid_at timestamptz GENERATED ALWAYS AS (time_of(id)) STORED
-             );
-             INSERT INTO payments DEFAULT VALUES",
-        )
-        .expect("all is found by search path");
+    // All is found by search path.
+    session(&source).run(
+        "SET search_path = public, ids;
+         CREATE FUNCTION time_of(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT
+             AS $$ SELECT snowflake_timestamp(id, 'twitter') $$;
+         CREATE TABLE payments (
+             id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+             paid_at timestamptz GENERATED ALWAYS AS (time_of(id)) STORED
+         );
+         INSERT INTO payments DEFAULT VALUES",
+    );
     for how in [DumpMethod::Plain, DumpMethod::Custom, DumpMethod::All] {
         let outcome = check_restore(&source, &target(name).start(), "ids", how);
         assert_caught(outcome, "function snowflake_timestamp(bigint, unknown) does not exist");
@@ -208,15 +207,13 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
     assert_eq!(session.all::<String>(rows), self::session(&source).all::<String>(rows));
     assert_eq!(script(&source), script(&target));
     for sql in ["INSERT INTO orders (n) VALUES (1001)", "INSERT INTO events (n) VALUES (1001)", "TABLE recent"] {
-        let (code, message, detail, hint) = sqlstate(&session.batch_execute(sql).expect_err(sql));
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{sql}");
+        let [code, message, detail, hint] = session.error(sql);
+        assert_eq!([code, message], ["55000", "library \"snowflake_pg\" is not preloaded"], "{sql}");
         assert_eq!(detail, "", "{sql}");
         assert_eq!(hint, "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.");
     }
     // A row that is inserted with its ID does not use the generator.
-    session
-        .batch_execute("INSERT INTO orders (id, n) VALUES (ids.snowflake_from_text('1ASD13XH1F800'), 1001)")
-        .expect("an ID that is passed");
+    session.run("INSERT INTO orders (id, n) VALUES (ids.snowflake_from_text('1ASD13XH1F800'), 1001)");
     let at: String = session.one("SELECT created_at::text FROM orders WHERE id = 1541815603606036480");
     assert_eq!(at, "2022-06-28 16:07:40.105+00");
 }
@@ -224,18 +221,16 @@ fn without_preload_the_dump_is_restored_and_only_new_ids_are_refused() {
 /// A dump of objects that read the settings, each with another one that names the layout.
 fn objects_that_read_settings(name: &str) -> (Cluster, PathBuf) {
     let server = Cluster::builder(&format!("{name}_from")).start();
-    server.connect().batch_execute("CREATE DATABASE shop").expect("a superuser may");
-    session(&server)
-        .batch_execute(
-            "CREATE EXTENSION snowflake_pg;
-             CREATE TABLE settings (id bigint PRIMARY KEY, CHECK (snowflake_between(id, '2020-01-01Z', '2070-01-01Z')));
-             CREATE TABLE layout (id bigint PRIMARY KEY, CHECK (id >= snowflake_min_id('2020-01-01Z', '41:10:12')));
-             INSERT INTO settings SELECT snowflake_nextval_batch(1000);
-             INSERT INTO layout TABLE settings;
-             CREATE MATERIALIZED VIEW settings_times AS SELECT id, snowflake_timestamp(id) AS at FROM layout;
-             CREATE MATERIALIZED VIEW layout_times AS SELECT id, snowflake_timestamp(id, '41:10:12') AS at FROM layout",
-        )
-        .expect("objects");
+    server.connect().run("CREATE DATABASE shop");
+    session(&server).run(
+        "CREATE EXTENSION snowflake_pg;
+         CREATE TABLE settings (id bigint PRIMARY KEY, CHECK (snowflake_between(id, '2020-01-01Z', '2070-01-01Z')));
+         CREATE TABLE layout (id bigint PRIMARY KEY, CHECK (id >= snowflake_min_id('2020-01-01Z', '41:10:12')));
+         INSERT INTO settings SELECT snowflake_nextval_batch(1000);
+         INSERT INTO layout TABLE settings;
+         CREATE MATERIALIZED VIEW settings_times AS SELECT id, snowflake_timestamp(id) AS at FROM layout;
+         CREATE MATERIALIZED VIEW layout_times AS SELECT id, snowflake_timestamp(id, '41:10:12') AS at FROM layout",
+    );
     let file = dump(&server, DumpMethod::Custom).expect("a dump");
     (server, file)
 }
@@ -258,7 +253,7 @@ fn without_preload_what_reads_the_settings_is_lost_and_what_names_a_layout_is_no
     assert!(before.iter().all(|rows| rows.as_ref().is_ok_and(|rows| rows.len() == 1000)));
 
     let without = target(name).unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
-    without.connect().batch_execute("CREATE DATABASE shop TEMPLATE template0").expect("a superuser may");
+    without.connect().run("CREATE DATABASE shop TEMPLATE template0");
     let said = run(without.program("pg_restore").arg("--dbname=shop").arg(&file));
     assert_caught(said.map(drop), "library \"snowflake_pg\" is not preloaded");
     let after = objects.map(|object| restored(&without, object));

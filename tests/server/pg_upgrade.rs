@@ -55,8 +55,8 @@ impl Move {
         moving.run(&initdb).expect("a cluster");
         moving.listen("old");
         moving.run("\"$OLD/pg_ctl\" start -D \"$OLD_DATA\" -l \"$OLD_DATA/server.log\" -w").expect("the old server");
-        moving.session("postgres").batch_execute("CREATE DATABASE shop").expect("a superuser may");
-        moving.session("shop").batch_execute(SHOP).expect("the shop");
+        moving.session("postgres").run("CREATE DATABASE shop");
+        moving.session("shop").run(SHOP);
         moving
     }
 
@@ -114,7 +114,7 @@ impl Drop for Move {
 
 /// The rows, and the entries of the tables in the catalog.
 fn contents(session: &mut Client) -> Vec<String> {
-    session.batch_execute("SET timezone = 'UTC'").expect("a setting");
+    session.run("SET timezone = 'UTC'");
     let queries = [
         "SELECT o::text FROM orders AS o ORDER BY id",
         "SELECT tableoid::regclass || l::text FROM order_lines AS l ORDER BY id",
@@ -133,9 +133,7 @@ fn check_move(name: &str, clock: &'static str, layout_in: &str, steps: &[String]
     let before = contents(&mut session);
     ensure!(before.len() > 2_000, "only {} rows", before.len());
     // Releases of PostgreSQL 15 from November 2026 on note this for each column, and only releases from that date on read it.
-    session
-        .batch_execute("UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text LIKE '{pg_attver=%'")
-        .expect("a superuser may");
+    session.run("UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text LIKE '{pg_attver=%'");
     // IDs that a client received and that are in no table.
     let highest: i64 = session.one("SELECT max(id) FROM snowflake_nextval_batch(100000) AS id");
     drop(session);

@@ -1,6 +1,6 @@
 //! On a server that does not preload the library, every function that needs it says so, and the session continues.
 
-use cluster::{Answer, Cluster, Stop, output, sqlstate, typed};
+use cluster::{Answer, Cluster, Stop, output, typed};
 
 #[test]
 fn without_preload_every_function_says_what_to_do() {
@@ -34,9 +34,8 @@ fn without_preload_every_function_says_what_to_do() {
         "snowflake_segments()".into(),
     ];
     for call in &need_preload {
-        let error = session.batch_execute(&format!("SELECT {call}")).expect_err(call);
-        let (code, message, detail, hint) = sqlstate(&error);
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "library \"snowflake_pg\" is not preloaded"), "{call}");
+        let [code, message, detail, hint] = session.error(&format!("SELECT {call}"));
+        assert_eq!([code, message], ["55000", "library \"snowflake_pg\" is not preloaded"], "{call}");
         assert_eq!(detail, "");
         assert_eq!(hint, "Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server.");
     }
@@ -48,8 +47,8 @@ fn without_preload_every_function_says_what_to_do() {
     let expected = "not preloaded: library \"snowflake_pg\" is not preloaded. \
                     Add snowflake_pg to \"shared_preload_libraries\" in postgresql.conf and restart the server. 0";
     assert_eq!(session.all::<String>(status), [expected]);
-    session.batch_execute("LOAD 'snowflake_pg'").unwrap();
-    session.batch_execute("CREATE TABLE numbered (number text)").unwrap();
+    session.run("LOAD 'snowflake_pg'");
+    session.run("CREATE TABLE numbered (number text)");
     // Functions that read no setting need no preload: IDs of any layout can be decoded on any server, and serials are no IDs.
     let need_none = [
         "snowflake_decode(1, 'discord')".to_string(),
@@ -92,7 +91,7 @@ fn without_preload_every_function_says_what_to_do() {
     for call in &need_none {
         session.batch_execute(&format!("SELECT {call}")).expect(call);
     }
-    session.batch_execute("INSERT INTO numbered DEFAULT VALUES").unwrap();
+    session.run("INSERT INTO numbered DEFAULT VALUES");
     // Each function was called once, except those for COPY, which the library uses only if it is preloaded, and trigger functions.
     let functions: Vec<String> = session.all(
         "SELECT proname::text FROM pg_proc
@@ -129,12 +128,12 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE '%preloaded%'";
     assert_eq!(server.connect().one::<i64>(left), 0);
     let dump = output(&mut server.program("pg_dump"));
-    server.connect().batch_execute("CREATE DATABASE restored").expect("a superuser may");
+    server.connect().run("CREATE DATABASE restored");
     let mut psql = server.psql();
     psql.args(["--dbname", "restored"]);
     typed(psql, &dump).expect("a dump that can be restored");
     // The hint works: with the library preloaded there is no warning.
-    server.connect().batch_execute("DROP SCHEMA \"Odd one\" CASCADE").expect("a superuser may");
+    server.connect().run("DROP SCHEMA \"Odd one\" CASCADE");
     server.set("shared_preload_libraries", "snowflake_pg");
     server.restart(Stop::Fast);
     assert_eq!(told(&server), "");

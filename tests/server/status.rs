@@ -10,9 +10,9 @@ const DRAWN: i64 = 20_000 + 1_000 + 30;
 
 /// Draws in all ways, and returns the session's process ID.
 fn draw(session: &mut Client) -> i32 {
-    session.batch_execute("SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)").expect("IDs");
+    session.run("SELECT count(snowflake_nextval()) FROM generate_series(1, 20000)");
     assert_eq!(session.batch(1_000).len(), 1_000);
-    session.batch_execute("SELECT snowflake_reserve(30)").expect("IDs");
+    session.run("SELECT snowflake_reserve(30)");
     session.one("SELECT pg_backend_pid()")
 }
 
@@ -54,13 +54,11 @@ fn check_counts(builder: Builder) -> Result<(), String> {
     ensure!(total == 8 * DRAWN + 160, "{total} of {} IDs are counted", 8 * DRAWN + 160);
 
     let mut parallel = server.session();
-    parallel
-        .batch_execute("CREATE TABLE numbers AS SELECT generate_series(1, 100000) AS n; ANALYZE numbers")
-        .expect("a table");
+    parallel.run("CREATE TABLE numbers AS SELECT generate_series(1, 100000) AS n; ANALYZE numbers");
     parallel.prefer_parallel(4);
     let sql = "SELECT count(snowflake_nextval()) FROM numbers";
     ensure!(parallel.plan(sql).contains("Workers Planned: 4"), "not parallel: {}", parallel.plan(sql));
-    parallel.batch_execute(sql).expect("IDs");
+    parallel.run(sql);
     let drawn = issued(&mut watcher) - total;
     ensure!(drawn == 100_000, "parallel workers have drawn 100000 IDs, counted are {drawn}");
     Ok(())
@@ -129,10 +127,7 @@ fn the_row_agrees_with_what_the_server_knows() {
 #[test]
 fn whoever_watches_the_server_reads_the_views_and_nobody_else() {
     let server = Cluster::builder("status_rights").start();
-    server
-        .session()
-        .batch_execute("CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE anybody LOGIN")
-        .expect("a superuser may");
+    server.session().run("CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE anybody LOGIN");
     let mut watcher = server.connect_as("watcher");
     let mut anybody = server.connect_as("anybody");
     for view in ["snowflake_status", "snowflake_stat_backends"] {
@@ -154,7 +149,7 @@ fn the_planner_expects_one_row() {
     let plan = session.plan("SELECT * FROM snowflake_status");
     assert!(plan.lines().filter(|line| line.contains("rows=")).all(|line| line.contains("rows=1 ")), "{plan}");
     let old = "ALTER FUNCTION snowflake_status() ROWS 1000";
-    session.batch_execute(old).expect("a superuser may");
+    session.run(old);
     assert!(session.plan("SELECT * FROM snowflake_status").contains("rows=1000 "), "the estimate comes from elsewhere");
 }
 
@@ -189,7 +184,7 @@ fn a_reset_lets_all_counts_begin_again() {
          FROM snowflake_status"
     );
     assert_eq!(session.one::<Option<bool>>(&all), Some(true), "{}", status(&mut session));
-    session.batch_execute("SELECT snowflake_stat_reset()").expect("a superuser may");
+    session.run("SELECT snowflake_stat_reset()");
     let none = "SELECT ids_issued = 0 AND retries = 0 AND extensions = 0 AND slowest_extension = 0
                 AND throttled_waits = 0 AND throttled_time = 0 AND clock_regressions = 0
                 AND last_clock_regression IS NULL AND last_clock_regression_at IS NULL
@@ -239,7 +234,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     assert_eq!(state(&mut replica), agreed("idle"));
 
     // The mark is removed while IDs are issued.
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     assert_eq!(session.one::<String>("SELECT state FROM snowflake_status"), "refused");
     let missing = session.one::<String>("SELECT problem FROM snowflake_status");
     let told = || {
@@ -275,7 +270,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     server.restart(Stop::Fast);
     let mut session = server.connect();
     let above = format!("SELECT snowflake_set_mark({}, force => true)", (1i64 << 62) - 1);
-    session.batch_execute(&above).expect("a superuser may");
+    session.run(&above);
     session.batch_execute("SELECT snowflake_nextval()").expect_err("no ID is left but that of another");
     assert_eq!(state(&mut session), agreed("refused"));
 }

@@ -57,7 +57,7 @@ fn check_catalog(name: &str, statements: &[&str]) -> Result<(), String> {
     let server = Cluster::builder(name).start();
     let fresh = catalog(&mut server.session());
     ensure!(fresh.len() > 40, "only {} objects", fresh.len());
-    server.connect().batch_execute("CREATE DATABASE updated TEMPLATE template0").expect("a superuser may");
+    server.connect().run("CREATE DATABASE updated TEMPLATE template0");
     let mut session = server.connect_to("updated");
     for statement in statements {
         session.batch_execute(statement).map_err(|e| format!("{statement}: {}", sqlstate(&e).1))?;
@@ -86,43 +86,42 @@ fn what_depends_on_a_function_outlives_the_new_names_of_its_parameters() {
     let server = Cluster::builder("upgrade_dependents").start();
     let mut session = server.connect();
     session
-        .batch_execute(
+        .run(
             "CREATE SCHEMA apart; CREATE EXTENSION snowflake_pg SCHEMA apart VERSION '0.1.0'; SET search_path = public, apart;
-             CREATE TABLE orders (
-                 id bigint PRIMARY KEY DEFAULT snowflake_nextval() CHECK (snowflake_between(id, '2020-01-01Z', until => 'infinity')),
-                 at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, layout => 'twitter')) STORED);
-             CREATE INDEX orders_text ON orders (snowflake_to_text(id));
-             CREATE INDEX orders_at ON orders (snowflake_timestamp(id, 'twitter'));
-             CREATE VIEW positional AS SELECT id FROM orders WHERE snowflake_between(id, '2020-01-01Z', 'infinity');
-             CREATE VIEW named AS
-                 SELECT id FROM orders WHERE snowflake_between(until => 'infinity', id => id, \"from\" => '2020-01-01Z');
-             CREATE MATERIALIZED VIEW kept AS SELECT problem FROM snowflake_check(\"table\" => 'orders', \"column\" => 'id');
-             ALTER TABLE orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-             CREATE POLICY recent ON orders USING (snowflake_between(id, '2020-01-01Z', 'infinity'));
-             CREATE FUNCTION bounds() RETURNS bigint BEGIN ATOMIC
-                 SELECT count(*) FROM snowflake_partition_bounds(\"from\" => '2024-01-01Z', until => '2024-01-03Z',
-                     \"interval\" => '1 day');
-             END;
-             CREATE FUNCTION text_body() RETURNS boolean LANGUAGE sql
-                 AS $$ SELECT snowflake_between(1, \"from\" => '2020-01-01Z', until => 'infinity') $$;
-             CREATE FUNCTION older_notation() RETURNS boolean LANGUAGE sql
-                 AS $$ SELECT snowflake_between(1, \"from\" := '2020-01-01Z', until := 'infinity') $$;
-             INSERT INTO orders DEFAULT VALUES",
-        )
-        .expect("0.1.0 and what is made of it");
+         CREATE TABLE orders (
+             id bigint PRIMARY KEY DEFAULT snowflake_nextval() CHECK (snowflake_between(id, '2020-01-01Z', until => 'infinity')),
+             at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, layout => 'twitter')) STORED);
+         CREATE INDEX orders_text ON orders (snowflake_to_text(id));
+         CREATE INDEX orders_at ON orders (snowflake_timestamp(id, 'twitter'));
+         CREATE VIEW positional AS SELECT id FROM orders WHERE snowflake_between(id, '2020-01-01Z', 'infinity');
+         CREATE VIEW named AS
+             SELECT id FROM orders WHERE snowflake_between(until => 'infinity', id => id, \"from\" => '2020-01-01Z');
+         CREATE MATERIALIZED VIEW kept AS SELECT problem FROM snowflake_check(\"table\" => 'orders', \"column\" => 'id');
+         ALTER TABLE orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+         CREATE POLICY recent ON orders USING (snowflake_between(id, '2020-01-01Z', 'infinity'));
+         CREATE FUNCTION bounds() RETURNS bigint BEGIN ATOMIC
+             SELECT count(*) FROM snowflake_partition_bounds(\"from\" => '2024-01-01Z', until => '2024-01-03Z',
+                 \"interval\" => '1 day');
+         END;
+         CREATE FUNCTION text_body() RETURNS boolean LANGUAGE sql
+             AS $$ SELECT snowflake_between(1, \"from\" => '2020-01-01Z', until => 'infinity') $$;
+         CREATE FUNCTION older_notation() RETURNS boolean LANGUAGE sql
+             AS $$ SELECT snowflake_between(1, \"from\" := '2020-01-01Z', until := 'infinity') $$;
+         INSERT INTO orders DEFAULT VALUES",
+        );
     // Also in a session that has cached plans for these objects.
     let used = "EXPLAIN SELECT FROM positional; INSERT INTO orders DEFAULT VALUES; REFRESH MATERIALIZED VIEW kept";
-    session.batch_execute(used).expect("it works");
-    session.batch_execute(UPDATE).expect("an update");
+    session.run(used);
+    session.run(UPDATE);
     for session in [&mut session, &mut server.connect()] {
-        session.batch_execute("SET search_path = public, apart").expect("a setting");
+        session.run("SET search_path = public, apart");
         session.batch_execute(used).unwrap_or_else(|e| panic!("{:?}", sqlstate(&e)));
         let rows: i64 = session.one("SELECT count(*) FROM orders");
         assert_eq!(session.one::<i64>("SELECT count(*) FROM positional"), rows);
         assert_eq!(session.one::<i64>("SELECT count(*) FROM named"), rows);
         assert_eq!(session.one::<i64>("SELECT bounds()"), 2);
         assert_eq!(session.code("INSERT INTO orders VALUES (1)").as_deref(), Some("23514"));
-        session.batch_execute("SET enable_seqscan = off").expect("a setting");
+        session.run("SET enable_seqscan = off");
         let plan = session.plan("SELECT FROM orders WHERE snowflake_timestamp(id, 'twitter') > now()");
         assert!(plan.contains("orders_at"), "{plan}");
         let plan = session.plan("SELECT FROM positional");
@@ -238,7 +237,7 @@ fn the_library_serves_the_catalog_of_every_release() {
     let server = Cluster::builder("upgrade_old_catalog").start();
     for release in releases() {
         let mut session = server.connect();
-        session.batch_execute(&format!("CREATE EXTENSION snowflake_pg VERSION '{release}'")).expect("a release");
+        session.run(&format!("CREATE EXTENSION snowflake_pg VERSION '{release}'"));
         let calls = "
             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
             INSERT INTO orders (n) SELECT generate_series(1, 1000);
@@ -257,7 +256,7 @@ fn the_library_serves_the_catalog_of_every_release() {
                 "SELECT count(*) FROM orders WHERE snowflake_between(id, now() - interval '1 h', 'infinity')"
             ) == 1000
         );
-        session.batch_execute("DROP EXTENSION snowflake_pg CASCADE; DROP TABLE orders").expect("a superuser may");
+        session.run("DROP EXTENSION snowflake_pg CASCADE; DROP TABLE orders");
     }
 }
 
@@ -299,24 +298,26 @@ fn an_update_under_the_old_library_is_refused_until_the_server_restarts() {
     let mut session = server.connect();
     let tables =
         "CREATE EXTENSION snowflake_pg VERSION '0.1.0'; CREATE TABLE t (id bigint DEFAULT snowflake_nextval())";
-    session.batch_execute(tables).expect("0.1.0");
-    session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs");
+    session.run(tables);
+    session.run("INSERT INTO t DEFAULT VALUES");
     put(&dir, &installed());
     let before = catalog(&mut session);
     // An existing session and a new one: both have the library with which the server started.
     for session in [&mut session, &mut server.connect()] {
-        let (code, message, detail, hint) = sqlstate(&session.batch_execute(UPDATE).expect_err("the old library"));
-        assert_eq!((code.as_str(), message.as_str()), ("55000", "this session runs the library of snowflake_pg 0.1.0"));
+        let [code, message, detail, hint] = session.error(UPDATE);
+        assert_eq!([code, message], ["55000", "this session runs the library of snowflake_pg 0.1.0"]);
         assert_eq!(detail, "Version 0.2.0 has functions that this library does not have.");
         assert_eq!(hint, "Install the new library, restart the server, and retry in a new session.");
         assert_eq!(catalog(session), before);
-        session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs come all the same");
+        // IDs come all the same.
+        session.run("INSERT INTO t DEFAULT VALUES");
     }
     server.restart(cluster::Stop::Fast);
     let mut session = server.connect();
     // After the restart and before the update.
-    session.batch_execute("INSERT INTO t DEFAULT VALUES").expect("IDs under the old catalog");
-    session.batch_execute(UPDATE).expect("the new library");
+    session.run("INSERT INTO t DEFAULT VALUES");
+    // The new library.
+    session.run(UPDATE);
     assert_eq!(session.one::<String>("SELECT snowflake_version()"), CURRENT);
     let (rows, ids): (i64, i64) =
         (session.one("SELECT count(*) FROM t"), session.one("SELECT count(DISTINCT id) FROM t"));
@@ -331,14 +332,15 @@ fn a_session_that_has_loaded_the_old_library_gets_errors_not_crashes() {
     let server =
         server_with("upgrade_session", &dir).unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
     let mut old = server.connect();
-    old.batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'").expect("0.1.0");
+    old.run("CREATE EXTENSION snowflake_pg VERSION '0.1.0'");
     let decode = "SELECT created_at::text FROM snowflake_decode(1541815603606036480, 'twitter')";
     assert_eq!(old.one::<String>(decode), "2022-06-28 16:07:40.105+00");
     put(&dir, &installed());
     let mut new = server.connect();
-    new.batch_execute(UPDATE).expect("a new session has the new library");
+    // A new session has the new library.
+    new.run(UPDATE);
     assert_eq!(new.one::<String>("SELECT snowflake_version()"), CURRENT);
-    let (code, message, ..) = sqlstate(&old.batch_execute("SELECT snowflake_version()").expect_err("the old library"));
+    let [code, message, ..] = old.error("SELECT snowflake_version()");
     assert_eq!(code, "42883");
     assert!(message.starts_with("could not find function \"snowflake_version_wrapper\" in file"), "{message}");
     // Both sessions continue.

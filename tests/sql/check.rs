@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, sqlstate, typed, within};
+use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, typed, within};
 
 const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
      snowflake_from_text(), and pass that view.";
@@ -27,21 +27,19 @@ fn row(problem: &str, worker: impl Into<Option<i32>>, ids: i64, first: i64, last
 fn each_kind_of_problem_is_found_and_told_apart() {
     let server = Cluster::builder("check").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int);
-             INSERT INTO orders (n) SELECT generate_series(1, 10000)",
-        )
-        .expect("a table");
+    session.run(
+        "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int);
+         INSERT INTO orders (n) SELECT generate_series(1, 10000)",
+    );
     assert_eq!(check(&mut session, "'orders'"), []);
     // ADD PRIMARY KEY would later fail on these rows. They are of no worker, so they are not unexpected.
-    session.batch_execute("INSERT INTO orders VALUES (NULL, 0), (NULL, 0)").expect("rows");
+    session.run("INSERT INTO orders VALUES (NULL, 0), (NULL, 0)");
     let nulls = ("null".to_string(), None, 2, None, None);
     assert_eq!(check(&mut session, "'orders'"), std::slice::from_ref(&nulls));
 
     let mut id = |at: &str, worker: i32| -> i64 {
         let id = session.one(&format!("SELECT snowflake_encode({at}, {worker}, 0)"));
-        session.batch_execute(&format!("INSERT INTO orders VALUES ({id}, 0)")).expect("a row");
+        session.run(&format!("INSERT INTO orders VALUES ({id}, 0)"));
         id
     };
     // IDs of this server above the mark: one within the slack of the clock, and one beyond it.
@@ -53,10 +51,10 @@ fn each_kind_of_problem_is_found_and_told_apart() {
     let other_far = id("clock_timestamp() + interval '1 h'", 7);
     let third = id("clock_timestamp() - interval '1 h'", 1023);
     for number in [-5, i64::MIN] {
-        session.batch_execute(&format!("INSERT INTO orders VALUES ({number}, 0)")).expect("a row");
+        session.run(&format!("INSERT INTO orders VALUES ({number}, 0)"));
     }
-    session.batch_execute("INSERT INTO orders SELECT id FROM orders WHERE n BETWEEN 1 AND 3").expect("rows");
-    session.batch_execute(&format!("INSERT INTO orders VALUES ({other}), ({other})")).expect("rows");
+    session.run("INSERT INTO orders SELECT id FROM orders WHERE n BETWEEN 1 AND 3");
+    session.run(&format!("INSERT INTO orders VALUES ({other}), ({other})"));
     let first: i64 = session.one("SELECT min(id) FROM orders WHERE n = 1");
     let last: i64 = session.one("SELECT max(id) FROM orders WHERE n = 3");
     let always = [
@@ -84,21 +82,19 @@ fn each_kind_of_problem_is_found_and_told_apart() {
 fn tables_partitions_views_domains_and_strange_names_are_read() {
     let server = Cluster::builder("check_tables").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE SCHEMA \"Odd \"\"schema\";
-             CREATE DOMAIN key AS bigint;
-             CREATE TABLE \"Odd \"\"schema\".\"Odd table\" (\"The \"\"ID\" key DEFAULT snowflake_nextval(), n int);
-             INSERT INTO \"Odd \"\"schema\".\"Odd table\" (n) SELECT generate_series(1, 100);
-             CREATE TABLE parts (id bigint, n int) PARTITION BY LIST (n);
-             CREATE TABLE part_1 PARTITION OF parts FOR VALUES IN (1);
-             CREATE TABLE part_2 PARTITION OF parts FOR VALUES IN (2);
-             INSERT INTO parts SELECT \"The \"\"ID\", n FROM \"Odd \"\"schema\".\"Odd table\" WHERE n < 3;
-             CREATE VIEW united AS SELECT \"The \"\"ID\" AS id FROM \"Odd \"\"schema\".\"Odd table\"
-                 UNION ALL SELECT id FROM parts;
-             CREATE TABLE nothing (id bigint)",
-        )
-        .expect("tables");
+    session.run(
+        "CREATE SCHEMA \"Odd \"\"schema\";
+         CREATE DOMAIN key AS bigint;
+         CREATE TABLE \"Odd \"\"schema\".\"Odd table\" (\"The \"\"ID\" key DEFAULT snowflake_nextval(), n int);
+         INSERT INTO \"Odd \"\"schema\".\"Odd table\" (n) SELECT generate_series(1, 100);
+         CREATE TABLE parts (id bigint, n int) PARTITION BY LIST (n);
+         CREATE TABLE part_1 PARTITION OF parts FOR VALUES IN (1);
+         CREATE TABLE part_2 PARTITION OF parts FOR VALUES IN (2);
+         INSERT INTO parts SELECT \"The \"\"ID\", n FROM \"Odd \"\"schema\".\"Odd table\" WHERE n < 3;
+         CREATE VIEW united AS SELECT \"The \"\"ID\" AS id FROM \"Odd \"\"schema\".\"Odd table\"
+             UNION ALL SELECT id FROM parts;
+         CREATE TABLE nothing (id bigint)",
+    );
     let odd = "'\"Odd \"\"schema\".\"Odd table\"', 'The \"ID'";
     for arguments in [odd, "'parts'", "'nothing'"] {
         assert_eq!(check(&mut session, arguments), [], "{arguments}");
@@ -106,18 +102,16 @@ fn tables_partitions_views_domains_and_strange_names_are_read() {
     // The same ID in two tables.
     let ids: Vec<i64> = session.all("SELECT id FROM parts ORDER BY id");
     assert_eq!(check(&mut session, "'united'"), [row("duplicate", 1, 2, ids[0], ids[1])]);
-    session.batch_execute("INSERT INTO part_2 SELECT id, 2 FROM part_1").expect("a row");
+    session.run("INSERT INTO part_2 SELECT id, 2 FROM part_1");
     assert_eq!(check(&mut session, "'parts'"), [row("duplicate", 1, 1, ids[0], ids[0])]);
     // A search path that offers other objects in place of PostgreSQL's own changes nothing.
-    session
-        .batch_execute(
-            "CREATE SCHEMA evil;
-             CREATE FUNCTION evil.min(bigint) RETURNS bigint LANGUAGE sql RETURN 0;
-             CREATE FUNCTION evil.more(bigint, bigint) RETURNS boolean LANGUAGE sql RETURN true;
-             CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.more);
-             SET search_path = evil, pg_catalog, public",
-        )
-        .expect("a schema");
+    session.run(
+        "CREATE SCHEMA evil;
+         CREATE FUNCTION evil.min(bigint) RETURNS bigint LANGUAGE sql RETURN 0;
+         CREATE FUNCTION evil.more(bigint, bigint) RETURNS boolean LANGUAGE sql RETURN true;
+         CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.more);
+         SET search_path = evil, pg_catalog, public",
+    );
     assert_eq!(check(&mut session, "'parts'"), [row("duplicate", 1, 1, ids[0], ids[0])]);
 }
 
@@ -125,16 +119,14 @@ fn tables_partitions_views_domains_and_strange_names_are_read() {
 fn an_answer_to_nothing_is_an_error() {
     let server = Cluster::builder("check_errors").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint, name text, key uuid, shown snowflake_text, price numeric);
-             INSERT INTO orders VALUES (1, 'one');
-             CREATE ROLE clerk LOGIN; CREATE ROLE auditor LOGIN;
-             CREATE VIEW keyed AS SELECT id AS key FROM orders;
-             CREATE TABLE secrets (id bigint); INSERT INTO secrets VALUES (snowflake_nextval());
-             ALTER TABLE secrets ENABLE ROW LEVEL SECURITY; GRANT SELECT ON secrets TO auditor",
-        )
-        .expect("tables");
+    session.run(
+        "CREATE TABLE orders (id bigint, name text, key uuid, shown snowflake_text, price numeric);
+         INSERT INTO orders VALUES (1, 'one');
+         CREATE ROLE clerk LOGIN; CREATE ROLE auditor LOGIN;
+         CREATE VIEW keyed AS SELECT id AS key FROM orders;
+         CREATE TABLE secrets (id bigint); INSERT INTO secrets VALUES (snowflake_nextval());
+         ALTER TABLE secrets ENABLE ROW LEVEL SECURITY; GRANT SELECT ON secrets TO auditor",
+    );
     for (arguments, code, message, hint) in [
         ("NULL", "22004", "argument \"relation\" must not be null", "Pass the name of an existing table."),
         ("'orders', NULL", "22004", "argument \"key\" must not be null", "Pass the name of an existing column."),
@@ -146,9 +138,8 @@ fn an_answer_to_nothing_is_an_error() {
         ("'orders', 'shown'", "42804", "column \"shown\" is not of an integer type", INTEGERS),
         ("'orders', 'price'", "42804", "column \"price\" is not of an integer type", INTEGERS),
     ] {
-        let error = session.batch_execute(&format!("SELECT * FROM snowflake_check({arguments})")).unwrap_err();
-        let found = sqlstate(&error);
-        assert_eq!((found.0.as_str(), found.1.as_str(), found.3.as_str()), (code, message, hint), "{arguments}");
+        let found = session.error(&format!("SELECT * FROM snowflake_check({arguments})"));
+        assert_eq!([&found[0], &found[1], &found[3]], [code, message, hint], "{arguments}");
     }
     // The hint works.
     assert_eq!(session.code("SELECT * FROM snowflake_check('keyed', key => 'key')"), None);
@@ -166,12 +157,10 @@ fn an_answer_to_nothing_is_an_error() {
     assert_eq!(auditor.one::<String>("SHOW row_security"), "on");
     assert_eq!(auditor.one::<i64>("SELECT count(*) FROM secrets"), 0);
     // The same for an error that occurs while the table is read.
-    session
-        .batch_execute(
-            "CREATE VIEW slow AS SELECT n::bigint AS id FROM generate_series(1, 10) AS n, pg_sleep(n);
-             SET statement_timeout = '200ms'",
-        )
-        .expect("a view");
+    session.run(
+        "CREATE VIEW slow AS SELECT n::bigint AS id FROM generate_series(1, 10) AS n, pg_sleep(n);
+         SET statement_timeout = '200ms'",
+    );
     assert_eq!(session.code("SELECT * FROM snowflake_check('slow')").as_deref(), Some("57014"));
     assert_eq!(session.one::<String>("SHOW row_security"), "on");
 }
@@ -193,14 +182,12 @@ fn ids_are_read_with_the_layout_of_the_server() {
             .set("snowflake_pg.worker_id", worker)
             .start();
         let mut session = server.session();
-        session
-            .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3000)")
-            .expect("a table");
+        session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3000)");
         assert_eq!(check(&mut session, "'orders'"), [], "{layout}");
         // An hour ahead, so that the ID is also found in a layout without a worker ID.
         let at = "clock_timestamp() + interval '1 hour'";
         let far: i64 = session.one(&format!("SELECT snowflake_encode({at}, {foreign})"));
-        session.batch_execute(&format!("INSERT INTO orders VALUES ({far}), ({})", i64::MAX)).expect("rows");
+        session.run(&format!("INSERT INTO orders VALUES ({far}), ({})", i64::MAX));
         let rows =
             session.query("SELECT problem, datacenter_id, worker_id FROM snowflake_check('orders')", &[]).unwrap();
         let found: Vec<(String, Shown)> = rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect();
@@ -227,17 +214,15 @@ fn ids_are_read_with_the_layout_of_the_server() {
 fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
     let server = Cluster::builder("check_lowered").clock("+0").start();
     let mut session = server.session();
-    session
-        .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)")
-        .expect("a table");
+    session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     // A minute back, so that the next IDs of this server lead the clock.
     server.set_clock("-60");
     let led = "SELECT clock_regressions = 1 FROM snowflake_status, snowflake_nextval()";
     assert!(within(Duration::from_secs(30), || session.one(led)), "the step is not noticed");
-    session.batch_execute("INSERT INTO orders SELECT snowflake_nextval() FROM generate_series(1, 100)").expect("rows");
+    session.run("INSERT INTO orders SELECT snowflake_nextval() FROM generate_series(1, 100)");
     assert_eq!(check(&mut session, "'orders'"), []);
     let last: i64 = session.one("SELECT max(id) FROM orders");
-    session.batch_execute(&format!("SELECT snowflake_set_mark({last}, force => true)")).expect("a superuser may");
+    session.run(&format!("SELECT snowflake_set_mark({last}, force => true)"));
     let found = check(&mut session, "'orders'");
     assert_eq!(found[0], row("above the mark", 1, 1, last, last));
 }
@@ -246,17 +231,15 @@ fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
 fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
     let server = Cluster::builder("check_wide").set("snowflake_pg.layout", "12:24:24:3").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE wide AS SELECT n::bigint * 8 AS id FROM generate_series(1, 65536) AS n;
-             CREATE TABLE wider AS TABLE wide; INSERT INTO wider VALUES (0)",
-        )
-        .expect("tables");
+    session.run(
+        "CREATE TABLE wide AS SELECT n::bigint * 8 AS id FROM generate_series(1, 65536) AS n;
+         CREATE TABLE wider AS TABLE wide; INSERT INTO wider VALUES (0)",
+    );
     assert_eq!(check(&mut session, "'wide'").len(), 65_536);
-    session.batch_execute("INSERT INTO wide VALUES (NULL)").expect("a row");
+    session.run("INSERT INTO wide VALUES (NULL)");
     assert_eq!(check(&mut session, "'wide'").len(), 65_537);
     let (code, message) = session.refusal("SELECT * FROM snowflake_check('wider')");
-    assert_eq!((code.as_str(), message.as_str()), ("54000", "column \"id\" contains IDs from more than 65536 servers"));
+    assert_eq!([code, message], ["54000", "column \"id\" contains IDs from more than 65536 servers"]);
 }
 
 #[test]
@@ -265,7 +248,7 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
     let mut session = server.session();
     Load::prepare(&server);
     let load = Load::start(&server, 4, Ask::ALL, "");
-    session.batch_execute("CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int)").expect("a table");
+    session.run("CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int)");
     let mut writer = server.connect();
     // Rows are inserted until all checks have run, however slow the machine is. The pauses keep the table small, because each check
     // reads all of it.
@@ -274,7 +257,7 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
         scope.spawn(|| {
             let begun = Instant::now();
             while !enough.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(60) {
-                writer.batch_execute("INSERT INTO orders (n) SELECT generate_series(1, 1000)").expect("rows");
+                writer.run("INSERT INTO orders (n) SELECT generate_series(1, 1000)");
                 thread::sleep(Duration::from_millis(20));
             }
         });
@@ -284,9 +267,9 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
             assert_eq!(check(&mut session, "'orders'"), []);
             // Also in a transaction that has written.
             let written = "BEGIN; CREATE TEMP TABLE t (n int) ON COMMIT DROP; SELECT count(*) FROM orders";
-            session.batch_execute(written).expect("a transaction");
+            session.run(written);
             assert_eq!(check(&mut session, "'orders'"), []);
-            session.batch_execute("COMMIT").expect("a transaction");
+            session.run("COMMIT");
         }
         enough.store(true, Ordering::Relaxed);
     });
@@ -298,16 +281,14 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
 fn a_standby_checks_what_it_has() {
     let server = Cluster::builder("check_primary").start();
     let mut session = server.session();
-    session
-        .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)")
-        .expect("a table");
+    session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     let standby = server.standby(Cluster::builder("check_standby").set("snowflake_pg.worker_id", "1"));
     let mut replica = standby.connect();
     let rows = || replica.one::<Option<i64>>("SELECT count(*) FROM orders") == Some(100);
     assert!(within(Duration::from_secs(60), rows));
     assert_eq!(check(&mut replica, "'orders'"), []);
     let far: i64 = session.one("SELECT snowflake_encode(now() + interval '1 d', 1, 0)");
-    session.batch_execute(&format!("INSERT INTO orders VALUES ({far}), ({far})")).expect("rows");
+    session.run(&format!("INSERT INTO orders VALUES ({far}), ({far})"));
     let expected =
         [row("duplicate", 1, 1, far, far), row("above the mark", 1, 2, far, far), row("in the future", 1, 2, far, far)];
     assert!(within(Duration::from_secs(60), || check(&mut replica, "'orders'") == expected));
@@ -317,14 +298,12 @@ fn a_standby_checks_what_it_has() {
 fn without_a_mark_or_a_number_of_its_own_a_server_vouches_for_nothing() {
     let mut server = Cluster::builder("check_unknown").start();
     let mut session = server.session();
-    session
-        .batch_execute("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)")
-        .expect("a table");
+    session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     let row_of = |session: &mut Client, problem: &str| {
         let (first, last) = (session.one("SELECT min(id) FROM orders"), session.one("SELECT max(id) FROM orders"));
         row(problem, 1, 100, first, last)
     };
-    session.batch_execute("SELECT pg_replication_origin_drop('snowflake_pg')").expect("a superuser may");
+    session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     let expected = row_of(&mut session, "above the mark");
     assert_eq!(check(&mut session, "'orders'"), [expected]);
     server.unset("snowflake_pg.worker_id");
@@ -338,19 +317,16 @@ fn without_a_mark_or_a_number_of_its_own_a_server_vouches_for_nothing() {
 #[test]
 fn the_query_over_all_tables_takes_those_with_numbers_and_no_others() {
     let server = Cluster::builder("check_all").start();
-    server
-        .session()
-        .batch_execute(
-            "CREATE DOMAIN key AS bigint;
-             CREATE TABLE numbers (id bigint DEFAULT snowflake_nextval());
-             CREATE TABLE keys (k key DEFAULT snowflake_nextval());
-             CREATE TABLE texts (id text DEFAULT snowflake_to_text(snowflake_nextval()));
-             CREATE TABLE digits (id text DEFAULT snowflake_nextval()::text);
-             CREATE TABLE prices (id numeric DEFAULT snowflake_nextval());
-             INSERT INTO numbers VALUES (-1); INSERT INTO keys VALUES (-2);
-             INSERT INTO texts DEFAULT VALUES; INSERT INTO digits DEFAULT VALUES; INSERT INTO prices DEFAULT VALUES",
-        )
-        .expect("tables");
+    server.session().run(
+        "CREATE DOMAIN key AS bigint;
+         CREATE TABLE numbers (id bigint DEFAULT snowflake_nextval());
+         CREATE TABLE keys (k key DEFAULT snowflake_nextval());
+         CREATE TABLE texts (id text DEFAULT snowflake_to_text(snowflake_nextval()));
+         CREATE TABLE digits (id text DEFAULT snowflake_nextval()::text);
+         CREATE TABLE prices (id numeric DEFAULT snowflake_nextval());
+         INSERT INTO numbers VALUES (-1); INSERT INTO keys VALUES (-2);
+         INSERT INTO texts DEFAULT VALUES; INSERT INTO digits DEFAULT VALUES; INSERT INTO prices DEFAULT VALUES",
+    );
     let query = block_with(blocks(&page("docs/duplicates.md"), "sql"), "pg_attrdef");
     let mut psql = server.psql();
     psql.args(["-At"]);

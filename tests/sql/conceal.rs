@@ -47,9 +47,9 @@ fn a_tweak_that_is_ignored_is_caught() {
 fn parallel_workers_conceal_alike() {
     let server = Cluster::builder("conceal_parallel").start();
     let mut session = server.session();
-    session
-        .batch_execute("CREATE TABLE ids AS SELECT n * 922337203685 AS id FROM generate_series(1::bigint, 100000) AS n; ANALYZE ids")
-        .expect("a table");
+    session.run(
+        "CREATE TABLE ids AS SELECT n * 922337203685 AS id FROM generate_series(1::bigint, 100000) AS n; ANALYZE ids",
+    );
     let sum = "SELECT sum(snowflake_conceal(id, 'sixteen-byte-key', 'ids'))::text FROM ids
                WHERE snowflake_reveal(snowflake_conceal(id, 'sixteen-byte-key', 'ids'), 'sixteen-byte-key', 'ids') = id";
     let alone: String = session.one(sum);

@@ -55,10 +55,7 @@ const TABLES: [(&str, &str); 8] = [
 /// Compares the WAL of each table with that of the same table with a sequence.
 fn check_batches(session: &mut Client, default: &str) -> Result<(), String> {
     session
-        .batch_execute(
-            "CREATE OR REPLACE FUNCTION ignored() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
-        )
-        .expect("a function");
+        .run("CREATE OR REPLACE FUNCTION ignored() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$");
     let version: u32 = major().parse().expect("a number");
     for (create, copy) in TABLES {
         if (copy.contains("ON_ERROR") && version < 17) || (copy.contains("DEFAULT") && version < 16) {
@@ -78,16 +75,14 @@ fn copy_writes_no_more_wal_than_with_a_sequence() {
     let mut session = server.session();
     check_batches(&mut session, "snowflake_nextval()").unwrap();
     // A domain whose default is an ID.
-    session.batch_execute("CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval()").expect("a domain");
+    session.run("CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval()");
     let sequence = wal(&mut session, "CREATE TABLE copied (id bigserial PRIMARY KEY, n int)", SEQ).unwrap();
     let domain = wal(&mut session, "CREATE TABLE copied (id key PRIMARY KEY, n int)", SEQ).unwrap();
     assert!(domain <= sequence, "{domain} bytes a row, with a sequence {sequence}");
     // The extension in a schema that the search path does not contain.
-    session
-        .batch_execute("DROP TABLE copied; CREATE SCHEMA ids; ALTER EXTENSION snowflake_pg SET SCHEMA ids")
-        .expect("a schema");
+    session.run("DROP TABLE copied; CREATE SCHEMA ids; ALTER EXTENSION snowflake_pg SET SCHEMA ids");
     check_batches(&mut session, "ids.snowflake_nextval()").unwrap();
-    session.batch_execute("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg").expect("the extension");
+    session.run("DROP EXTENSION snowflake_pg CASCADE; CREATE EXTENSION snowflake_pg");
     check_batches(&mut session, "snowflake_nextval()").unwrap();
 }
 
@@ -96,9 +91,9 @@ fn copy_writes_no_more_wal_than_with_a_sequence() {
 fn the_update_from_the_first_release_makes_copy_insert_in_batches() {
     let server = Cluster::builder("copy_volatile").start();
     let mut session = server.connect();
-    session.batch_execute("CREATE EXTENSION snowflake_pg VERSION '0.1.0'").expect("the release has a script");
+    session.run("CREATE EXTENSION snowflake_pg VERSION '0.1.0'");
     assert_caught(check_batches(&mut session, "snowflake_nextval()"), "bytes a row, with a sequence");
-    session.batch_execute("ALTER EXTENSION snowflake_pg UPDATE").expect("the release has an update script");
+    session.run("ALTER EXTENSION snowflake_pg UPDATE");
     check_batches(&mut session, "snowflake_nextval()").unwrap();
 }
 
@@ -212,7 +207,7 @@ fn run_in(session: &mut Client, statement: &str, place: &str) -> Result<(), post
 /// Checks that a statement in a place issues a different ID each time. Leaves no trace in the database.
 fn check_statement(session: &mut Client, (statement, check): (&str, &str), place: &str) -> Result<(), String> {
     let run = run_in(session, statement, place).map(|()| session.one::<bool>(check));
-    session.batch_execute("ROLLBACK; DEALLOCATE ALL").expect("the end of the transaction");
+    session.run("ROLLBACK; DEALLOCATE ALL");
     let different = run.map_err(|error| format!("{place}: {statement}: {error}"))?;
     ensure!(different, "{place}: {statement}: an ID was issued twice");
     Ok(())
@@ -226,7 +221,7 @@ fn check_statements(session: &mut Client) -> Result<(), String> {
     for statement in REFUSED {
         for place in places(statement) {
             let refused = run_in(session, statement, &place).expect_err(&place);
-            session.batch_execute("ROLLBACK").expect("the end of the transaction");
+            session.run("ROLLBACK");
             let code = refused.code().map(|code| code.code().to_string());
             ensure!(code.as_deref() == Some("42P17"), "{place}: {statement}: {refused}");
         }
@@ -243,18 +238,18 @@ fn server(builder: Builder) -> (Cluster, Client) {
 #[test]
 fn every_other_statement_issues_an_id_for_each_row() {
     let (_server, mut session) = server(Cluster::builder("copy_others"));
-    session.batch_execute(PLACES).expect("tables and functions");
+    session.run(PLACES);
     check_statements(&mut session).unwrap();
-    session.batch_execute(CONSTANT).expect("a superuser may");
+    session.run(CONSTANT);
     check_statements(&mut session).unwrap();
 }
 
 #[test]
 fn a_default_that_is_stable_everywhere_is_caught() {
     let (_server, mut session) = server(Cluster::builder("copy_everywhere").fault("CopyEverywhere"));
-    session.batch_execute(PLACES).expect("tables and functions");
+    session.run(PLACES);
     assert_caught(check_statements(&mut session), "an ID was issued twice");
-    session.batch_execute(CONSTANT).expect("a superuser may");
+    session.run(CONSTANT);
     for statement in &STATEMENTS[..WITHOUT_PLANNER] {
         for place in places(statement.0) {
             assert_caught(check_statement(&mut session, *statement, &place), "an ID was issued twice");
@@ -290,7 +285,7 @@ fn check_expression(session: &mut Client, (create, copy): (&str, &str)) -> Resul
     let seen: i64 = session.one("SELECT count(DISTINCT id) FROM seen");
     let all: i64 =
         session.one("SELECT count(DISTINCT id) FROM (SELECT id FROM seen UNION ALL SELECT id FROM copied) AS ids");
-    session.batch_execute("ROLLBACK").expect("the end of the transaction");
+    session.run("ROLLBACK");
     ensure!((seen, all) == (100, 200), "{create}: {copy}: {seen} IDs in the condition of 100 rows, {all} in all");
     Ok(())
 }
@@ -302,7 +297,7 @@ fn conditions_of_a_copy_have_different_ids() {
         check_expression(&mut session, expression).unwrap();
     }
     // The check sees a function that returns the same number at each call.
-    session.batch_execute(CONSTANT).expect("a superuser may");
+    session.run(CONSTANT);
     for expression in EXPRESSIONS {
         assert_caught(check_expression(&mut session, expression), ": 1 IDs in the condition");
     }
@@ -311,28 +306,24 @@ fn conditions_of_a_copy_have_different_ids() {
 #[test]
 fn copy_needs_the_privilege_of_the_function_in_the_default() {
     let (_server, mut session) = server(Cluster::builder("copy_privilege"));
-    session
-        .batch_execute(
-            "CREATE ROLE app; GRANT pg_execute_server_program TO app;
-             CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int);
-             GRANT SELECT, INSERT ON copied TO app;
-             SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'; RESET ROLE;
-             REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC; SET ROLE app",
-        )
-        .expect("a role that copies rows");
+    session.run(
+        "CREATE ROLE app; GRANT pg_execute_server_program TO app;
+         CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int);
+         GRANT SELECT, INSERT ON copied TO app;
+         SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'; RESET ROLE;
+         REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC; SET ROLE app",
+    );
     for statement in ["COPY copied (n) FROM PROGRAM 'seq 3'", "SELECT snowflake_copy_nextval()"] {
         let refused = session.batch_execute(statement).expect_err(statement);
         let message = refused.as_db_error().map(|error| (error.code().code(), error.message()));
         assert_eq!(message, Some(("42501", "permission denied for function snowflake_nextval")), "{statement}");
     }
     // A role that may execute only this function copies row by row.
-    session
-        .batch_execute(
-            "RESET ROLE; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
-             GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app;
-             SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'",
-        )
-        .expect("the privilege suffices");
+    session.run(
+        "RESET ROLE; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+         GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app;
+         SET ROLE app; COPY copied (n) FROM PROGRAM 'seq 3'",
+    );
 }
 
 /// A function of the same name that is not the extension's is called for each row, and stays what it is.
@@ -340,14 +331,13 @@ fn copy_needs_the_privilege_of_the_function_in_the_default() {
 fn a_function_of_the_same_name_is_not_replaced() {
     let (_server, mut session) = server(Cluster::builder("copy_same_name"));
     session
-        .batch_execute(
+        .run(
             "CREATE SCHEMA other; CREATE SEQUENCE other.drawn;
-             CREATE FUNCTION other.snowflake_nextval() RETURNS bigint VOLATILE LANGUAGE sql AS $$ SELECT nextval('other.drawn') $$;
-             CREATE FUNCTION other.snowflake_copy_nextval() RETURNS bigint STABLE LANGUAGE sql AS $$ SELECT 0::bigint $$;
-             CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT other.snowflake_nextval(), n int);
-             COPY copied (n) FROM PROGRAM 'seq 3'",
-        )
-        .expect("rows");
+         CREATE FUNCTION other.snowflake_nextval() RETURNS bigint VOLATILE LANGUAGE sql AS $$ SELECT nextval('other.drawn') $$;
+         CREATE FUNCTION other.snowflake_copy_nextval() RETURNS bigint STABLE LANGUAGE sql AS $$ SELECT 0::bigint $$;
+         CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT other.snowflake_nextval(), n int);
+         COPY copied (n) FROM PROGRAM 'seq 3'",
+        );
     assert_eq!(session.one::<i64>("SELECT max(id) FROM copied"), 3);
 }
 
@@ -359,20 +349,18 @@ fn a_foreign_table_gets_different_ids() {
         return cluster::not_tested("COPY into a foreign table: postgres_fdw is not installed");
     }
     session
-        .batch_execute(
+        .run(
             "CREATE EXTENSION postgres_fdw;
-             DO $$ BEGIN EXECUTE format('CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
-                 split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database()); END $$;
-             CREATE USER MAPPING FOR CURRENT_USER SERVER here;
-             CREATE TABLE remote (id bigint PRIMARY KEY, n int);",
-        )
-        .expect("a server");
+         DO $$ BEGIN EXECUTE format('CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
+             split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database()); END $$;
+         CREATE USER MAPPING FOR CURRENT_USER SERVER here;
+         CREATE TABLE remote (id bigint PRIMARY KEY, n int);",
+        );
     session
-        .batch_execute(
+        .run(
             "CREATE FOREIGN TABLE copied (id bigint DEFAULT snowflake_nextval(), n int) SERVER here OPTIONS (table_name 'remote');
-             COPY copied (n) FROM PROGRAM 'seq 100'",
-        )
-        .expect("rows");
+         COPY copied (n) FROM PROGRAM 'seq 100'",
+        );
     assert_eq!(session.one::<i64>("SELECT count(DISTINCT id) FROM copied"), 100);
     assert!(session.one::<bool>("SELECT max(id) = snowflake_currval() FROM copied"));
 }

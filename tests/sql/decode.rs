@@ -116,13 +116,12 @@ fn check_zones(server: &Cluster, expressions: &str) -> Result<(), String> {
     let ask = |zone: &str, style: &str| {
         let mut session: Client = server.session();
         session
-            .batch_execute(&format!(
+            .run(&format!(
                 "SET timezone = '{zone}'; SET datestyle = '{style}';
-                 BEGIN; CREATE TABLE days (id bigint) PARTITION BY RANGE (id); CREATE TABLE months (LIKE days) PARTITION BY RANGE (id)"
-            ))
-            .expect("settings and tables");
+             BEGIN; CREATE TABLE days (id bigint) PARTITION BY RANGE (id); CREATE TABLE months (LIKE days) PARTITION BY RANGE (id)"
+            ));
         let result = session.one::<String>(&query);
-        session.batch_execute("ROLLBACK").expect("the tables go");
+        session.run("ROLLBACK");
         result
     };
     let sessions = [
@@ -152,7 +151,7 @@ fn not_called(server: &Cluster) -> Vec<String> {
 fn no_result_depends_on_time_zone_or_date_style() {
     let server = Cluster::builder("zones").set("track_functions", "all").start();
     let series = "SELECT snowflake_create_series('zoned', '{YYYY}-{MM}-{DD}-{HH}-{n:3}', time_zone => 'Asia/Kolkata')";
-    server.session().batch_execute(series).expect("a series");
+    server.session().run(series);
     let at = "timestamptz '2024-03-10 12:34:56.789+00'";
     let since = "timestamptz '2020-01-01 00:00:00+00'";
     let (id, old) = ("1541815603606036480", "175928847299117063");

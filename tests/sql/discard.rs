@@ -8,12 +8,10 @@ fn check_discard(builder: Builder) -> Result<(), String> {
     let server = builder.start();
     let mut session = server.session();
     // As a separate statement, prepared, and in a function.
-    session
-        .batch_execute(
-            "CREATE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; END $$;
-             CREATE PROCEDURE forget_and_commit() LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; COMMIT; END $$",
-        )
-        .expect("functions");
+    session.run(
+        "CREATE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; END $$;
+         CREATE PROCEDURE forget_and_commit() LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; COMMIT; END $$",
+    );
     for discard in ["DISCARD ALL", "DISCARD SEQUENCES", "SELECT forget()", "CALL forget_and_commit()"] {
         for prepared in [false, true] {
             let id: i64 = session.one("SELECT snowflake_nextval()");
@@ -26,19 +24,19 @@ fn check_discard(builder: Builder) -> Result<(), String> {
         }
     }
     // Also in a transaction that is rolled back. PostgreSQL does not restore the values of sequences either.
-    session.batch_execute("SELECT snowflake_nextval(); BEGIN; DISCARD SEQUENCES; ROLLBACK").expect("a transaction");
+    session.run("SELECT snowflake_nextval(); BEGIN; DISCARD SEQUENCES; ROLLBACK");
     ensure!(session.code(CURRENT).as_deref() == Some("55000"), "the ID is there after ROLLBACK");
     // A statement that does not discard sequences, or that fails, keeps the last ID.
     let id: i64 = session.one("SELECT snowflake_nextval()");
-    session.batch_execute("DISCARD PLANS; DISCARD TEMP; RESET ALL; DEALLOCATE ALL").expect("statements");
-    session.batch_execute("BEGIN").expect("a transaction");
+    session.run("DISCARD PLANS; DISCARD TEMP; RESET ALL; DEALLOCATE ALL");
+    session.run("BEGIN");
     ensure!(session.code("DISCARD ALL").as_deref() == Some("25001"), "DISCARD ALL in a transaction");
-    session.batch_execute("ROLLBACK").expect("a transaction");
+    session.run("ROLLBACK");
     ensure!(session.one::<i64>(CURRENT) == id, "the ID is gone without a DISCARD of sequences");
     // Another session's DISCARD affects only that session.
     let mut other = server.connect();
-    other.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    other.batch_execute("DISCARD ALL").expect("a statement of its own");
+    other.run("SELECT snowflake_nextval()");
+    other.run("DISCARD ALL");
     ensure!(session.one::<i64>(CURRENT) == id, "the ID is gone after another session's DISCARD");
     Ok(())
 }
@@ -66,8 +64,8 @@ fn another_library_that_looks_at_statements_is_passed_on_to() {
         check_discard(Cluster::builder(name).set("shared_preload_libraries", libraries)).unwrap();
         let server = Cluster::builder(name).set("shared_preload_libraries", libraries).start();
         let mut session = server.session();
-        session.batch_execute("CREATE EXTENSION pg_stat_statements").expect("an extension");
-        session.batch_execute("DISCARD ALL").expect("a statement of its own");
+        session.run("CREATE EXTENSION pg_stat_statements");
+        session.run("DISCARD ALL");
         let seen: i64 = session.one("SELECT calls FROM pg_stat_statements WHERE query = 'DISCARD ALL'");
         assert_eq!(seen, 1, "{libraries}");
     }

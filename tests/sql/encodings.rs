@@ -8,9 +8,9 @@ const ENCODINGS: [&str; 4] = ["UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"];
 fn database(server: &Cluster, encoding: &str) -> Client {
     let name = encoding.to_lowercase();
     let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'");
-    server.session().batch_execute(&create).expect("a database");
+    server.session().run(&create);
     let mut session = server.connect_to(&name);
-    session.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    session.run("CREATE EXTENSION snowflake_pg");
     session
 }
 
@@ -43,7 +43,7 @@ fn partitions_are_named_after_any_table() {
     let server = Cluster::builder("encodings_names").start();
     for encoding in ENCODINGS {
         let mut session = database(&server, encoding);
-        session.batch_execute("CREATE SCHEMA \"Übung\"").unwrap();
+        session.run("CREATE SCHEMA \"Übung\"");
         for name in ["Orders", "select", "größe", "a \"b\" \\c", "n'est pas; --", "50 %s"] {
             check_name(&mut session, name).unwrap_or_else(|wrong| panic!("{encoding}: {wrong}"));
         }
@@ -63,7 +63,7 @@ fn a_name_is_as_long_as_it_is_in_the_database() {
             0 => database(&server, encoding),
             _ => server.connect_to(&encoding.to_lowercase()),
         };
-        session.batch_execute("CREATE SCHEMA IF NOT EXISTS \"Übung\"").unwrap();
+        session.run("CREATE SCHEMA IF NOT EXISTS \"Übung\"");
         let longest = (63 - "_20240201".len()) / bytes;
         check_name(&mut session, &letter.repeat(longest)).unwrap_or_else(|wrong| panic!("{encoding}: {wrong}"));
         // The negative control. The name is not truncated.
@@ -77,8 +77,8 @@ fn the_mark_is_compared_with_a_column_of_any_name() {
     let server = Cluster::builder("encodings_mark").start();
     for (encoding, letter) in [("UTF8", "日"), ("LATIN1", "é"), ("EUC_JP", "日"), ("SQL_ASCII", "é")] {
         let mut session = database(&server, encoding);
-        session.batch_execute(&format!("CREATE TABLE \"{letter}\" (\"{letter}\" bigint)")).unwrap();
-        session.batch_execute(&format!("INSERT INTO \"{letter}\" VALUES (snowflake_nextval())")).unwrap();
+        session.run(&format!("CREATE TABLE \"{letter}\" (\"{letter}\" bigint)"));
+        session.run(&format!("INSERT INTO \"{letter}\" VALUES (snowflake_nextval())"));
         let set = |column: &str| format!("SELECT snowflake_set_mark(1000, '\"{letter}\"', '{column}')");
         let (code, message) = session.refusal(&set(letter));
         assert_eq!(code, "55000", "{encoding}: {message}");

@@ -32,7 +32,7 @@ fn quiet(builder: Builder) -> Cluster {
 fn check_outcomes(builder: Builder, name: &str, prepare: &str) -> Result<(), String> {
     let server = quiet(builder);
     let (mut session, mut chance) = (server.session(), Chance::of(name));
-    session.batch_execute(&format!("SET statement_timeout = '10s'; {prepare}")).expect("a superuser may");
+    session.run(&format!("SET statement_timeout = '10s'; {prepare}"));
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let functions = session
         .query(
@@ -115,7 +115,7 @@ fn a_function_that_refuses_everything_is_caught() {
 fn check_setting(name: &str, setting: &str, any: fn(&mut Chance) -> String, expected: &str) -> Result<(), String> {
     let server = quiet(Cluster::builder(name).set("fsync", "off"));
     let (mut session, mut chance) = (server.session(), Chance::of(name));
-    session.batch_execute(IS_LAYOUT).expect("a function can be made");
+    session.run(IS_LAYOUT);
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let expected = session.prepare(expected).expect("a statement");
     let (mut accepted, mut refused, mut known) = (0, 0, 0);
@@ -175,12 +175,10 @@ fn a_setting_that_takes_other_texts_is_caught() {
 fn every_name_of_a_column_is_a_column_or_refused() {
     let server = quiet(Cluster::builder("fuzz_column").set("client_min_messages", "error"));
     let (mut session, mut chance) = (server.session(), Chance::of("fuzz_column"));
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint, \"q\"\"q\" bigint, \"日 \\ ' $1\" bigint, n numeric, at timestamptz, t text);
-             INSERT INTO orders VALUES (snowflake_nextval(), 1, snowflake_nextval())",
-        )
-        .expect("the table can be made");
+    session.run(
+        "CREATE TABLE orders (id bigint, \"q\"\"q\" bigint, \"日 \\ ' $1\" bigint, n numeric, at timestamptz, t text);
+         INSERT INTO orders VALUES (snowflake_nextval(), 1, snowflake_nextval())",
+    );
     let pid: i32 = session.one("SELECT pg_backend_pid()");
     let columns =
         ["id", "q\"q", "日 \\ ' $1", "n", "at", "t", "ID", "ctid", "orders", "id, id", "id\" FROM orders; --"];

@@ -38,13 +38,12 @@ fn orders(builder: Builder) -> (Cluster, Client) {
     let server = builder.start();
     let mut session = server.session();
     session
-        .batch_execute(
+        .run(
             "CREATE TABLE orders (n integer GENERATED ALWAYS AS IDENTITY, id bigint PRIMARY KEY DEFAULT snowflake_nextval());
-             INSERT INTO orders (id) VALUES (0);
-             INSERT INTO orders (id) SELECT snowflake_nextval() FROM generate_series(1, 1000);
-             INSERT INTO orders (id) VALUES (snowflake_last_id_before('infinity'))",
-        )
-        .expect("the table can be made");
+         INSERT INTO orders (id) VALUES (0);
+         INSERT INTO orders (id) SELECT snowflake_nextval() FROM generate_series(1, 1000);
+         INSERT INTO orders (id) VALUES (snowflake_last_id_before('infinity'))",
+        );
     (server, session)
 }
 
@@ -61,9 +60,7 @@ fn check_trip(session: &mut Client, sent: &str, back: &str, browser: &str) -> Re
         "SELECT count(*) FROM json_to_recordset($1::text::json) AS received (id text, n integer)
          JOIN orders AS o ON o.id = {back} AND o.n = received.n"
     );
-    session
-        .batch_execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
-        .expect("settings");
+    session.run("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off");
     let plan = session.plan(&find.replace("$1", "'[]'"));
     ensure!(plan.contains("orders_pkey") && plan.contains("Index Cond: (id ="), "not by primary key:\n{plan}");
     let found: i64 = session.query_one(&find, &[&received]).expect("JSON that PostgreSQL reads").get(0);
@@ -111,7 +108,7 @@ fn any_server_reads_and_makes_ids_of_53_bits() {
     let id: i64 = session.one("SELECT snowflake_encode('2080-07-10 17:30:30.208+00', 15, 255, '41:4:8')");
     assert_eq!(id, 9_007_199_254_740_991);
     let (code, message) = session.refusal("SELECT snowflake_decode(9007199254740992, '41:4:8')");
-    assert_eq!((code.as_str(), message.as_str()), ("22003", "9007199254740992 is not an ID of layout \"41:4:8\""));
+    assert_eq!([code, message], ["22003", "9007199254740992 is not an ID of layout \"41:4:8\""]);
     let beyond = "SELECT snowflake_encode('2080-07-10 17:30:30.209+00', 0, 0, '41:4:8')";
     assert_eq!(session.code(beyond).as_deref(), Some("22023"));
 }

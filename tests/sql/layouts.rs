@@ -130,7 +130,7 @@ fn bounds_of_any_range_meet_and_cover_it() {
             .set("snowflake_pg.epoch", epoch)
             .start();
         let mut session = server.session();
-        session.batch_execute("SET timezone = 'America/New_York'").unwrap();
+        session.run("SET timezone = 'America/New_York'");
         ranges(&mut session, &mut chance, like);
         check_bounds(&mut session, "snowflake_partition_bounds").unwrap_or_else(|wrong| panic!("{layout}: {wrong}"));
         if n > 0 {
@@ -171,19 +171,17 @@ const TOLD: [&str; 5] = [
 ];
 
 fn ids(session: &mut Client) {
-    session
-        .batch_execute(
-            "CREATE TABLE ids (id bigint PRIMARY KEY, n int);
-             INSERT INTO ids SELECT (hashint8extended(n, 7) & 9223372036854775807), n FROM generate_series(1, 30000) AS n",
-        )
-        .and_then(|()| session.batch_execute("VACUUM ANALYZE ids"))
-        .expect("a table");
+    session.run(
+        "CREATE TABLE ids (id bigint PRIMARY KEY, n int);
+         INSERT INTO ids SELECT (hashint8extended(n, 7) & 9223372036854775807), n FROM generate_series(1, 30000) AS n",
+    );
+    session.run("VACUUM ANALYZE ids");
 }
 
 /// An expression has the same values in the leader and in parallel workers.
 fn check_parallel(session: &mut Client, expression: &str) -> Result<(), String> {
     let query = format!("SELECT sum(hashtextextended({expression}::text, n))::text FROM ids");
-    session.batch_execute("SET max_parallel_workers_per_gather = 0").expect("a setting");
+    session.run("SET max_parallel_workers_per_gather = 0");
     let alone: String = session.one(&query);
     session.prefer_parallel(2);
     let plan = session.all::<String>(&format!("EXPLAIN (ANALYZE, TIMING OFF) {query}")).join("\n");
@@ -209,13 +207,11 @@ fn decoders_see_in_parallel_workers_what_the_leader_sees() {
         check_parallel(&mut other, expression).unwrap();
     }
     // The negative controls: a function that cannot run in workers, and one that is wrongly marked as parallel safe.
-    session.batch_execute("ALTER FUNCTION snowflake_timestamp(bigint) PARALLEL RESTRICTED").unwrap();
+    session.run("ALTER FUNCTION snowflake_timestamp(bigint) PARALLEL RESTRICTED");
     assert_caught(check_parallel(&mut session, "snowflake_timestamp(id)"), "not by two workers");
-    session
-        .batch_execute(
-            "CREATE FUNCTION who() RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN pg_backend_pid(); END'",
-        )
-        .unwrap();
+    session.run(
+        "CREATE FUNCTION who() RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN pg_backend_pid(); END'",
+    );
     assert_caught(check_parallel(&mut session, "(id + who())"), "has other values in workers");
 }
 
@@ -236,12 +232,10 @@ fn an_index_on_a_part_of_an_id_is_used_and_right() {
     let server = Cluster::builder("layouts_index").start();
     let mut session = server.session();
     ids(&mut session);
-    session
-        .batch_execute(
-            "CREATE INDEX by_time ON ids (snowflake_timestamp(id, '41:10:12'));
-             CREATE INDEX by_worker ON ids (((snowflake_decode(id, 'discord')).worker_id)); ANALYZE ids",
-        )
-        .unwrap();
+    session.run(
+        "CREATE INDEX by_time ON ids (snowflake_timestamp(id, '41:10:12'));
+         CREATE INDEX by_worker ON ids (((snowflake_decode(id, 'discord')).worker_id)); ANALYZE ids",
+    );
     let time =
         "snowflake_timestamp(id, '41:10:12') >= '2024-01-01Z' AND snowflake_timestamp(id, '41:10:12') < '2025-01-01Z'";
     let range =

@@ -4,26 +4,24 @@ use cluster::{Answer, Client, Cluster, assert_caught, ensure, page};
 
 /// Ten days of orders, one a minute, in a plain table and in a table with a partition for each day.
 fn orders(session: &mut Client) {
-    session
-        .batch_execute(
-            "CREATE TABLE orders (id bigint PRIMARY KEY, n int);
-             CREATE TABLE orders_by_day (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
-             DO $$
-             BEGIN
-                 FOR day IN 0..9 LOOP
-                     EXECUTE format('CREATE TABLE orders_day_%s PARTITION OF orders_by_day FOR VALUES FROM (%s) TO (%s)',
-                         day,
-                         snowflake_min_id(timestamptz '2024-01-01 00:00:00+00' + day * interval '1 day'),
-                         snowflake_min_id(timestamptz '2024-01-02 00:00:00+00' + day * interval '1 day'));
-                 END LOOP;
-             END $$;
-             INSERT INTO orders
-                 SELECT snowflake_encode(timestamptz '2024-01-01 00:00:00+00' + n * interval '1 minute', 1, 0), n
-                 FROM generate_series(0, 14399) AS n;
-             INSERT INTO orders_by_day SELECT * FROM orders;
-             ANALYZE orders, orders_by_day",
-        )
-        .expect("the tables can be made");
+    session.run(
+        "CREATE TABLE orders (id bigint PRIMARY KEY, n int);
+         CREATE TABLE orders_by_day (id bigint PRIMARY KEY, n int) PARTITION BY RANGE (id);
+         DO $$
+         BEGIN
+             FOR day IN 0..9 LOOP
+                 EXECUTE format('CREATE TABLE orders_day_%s PARTITION OF orders_by_day FOR VALUES FROM (%s) TO (%s)',
+                     day,
+                     snowflake_min_id(timestamptz '2024-01-01 00:00:00+00' + day * interval '1 day'),
+                     snowflake_min_id(timestamptz '2024-01-02 00:00:00+00' + day * interval '1 day'));
+             END LOOP;
+         END $$;
+         INSERT INTO orders
+             SELECT snowflake_encode(timestamptz '2024-01-01 00:00:00+00' + n * interval '1 minute', 1, 0), n
+             FROM generate_series(0, 14399) AS n;
+         INSERT INTO orders_by_day SELECT * FROM orders;
+         ANALYZE orders, orders_by_day",
+    );
 }
 
 fn check_plans(session: &mut Client, between: &str) -> Result<(), String> {
@@ -49,15 +47,13 @@ fn check_plans(session: &mut Client, between: &str) -> Result<(), String> {
     ensure!(plan.contains("Subplans Removed: 9"), "a neighbouring partition is not pruned:\n{plan}");
 
     // A generic plan, whose parameters are known only at execution.
-    session
-        .batch_execute(&format!(
-            "SET plan_cache_mode = force_generic_plan;
-             PREPARE hours(timestamptz, timestamptz) AS SELECT count(*) FROM orders_by_day WHERE {between}(id, $1, $2)"
-        ))
-        .expect("a statement can be prepared");
+    session.run(&format!(
+        "SET plan_cache_mode = force_generic_plan;
+         PREPARE hours(timestamptz, timestamptz) AS SELECT count(*) FROM orders_by_day WHERE {between}(id, $1, $2)"
+    ));
     let plan = session.plan(&format!("EXECUTE hours({hours})"));
     ensure!(plan.contains("Subplans Removed: 9"), "a prepared statement is not pruned:\n{plan}");
-    session.batch_execute("DEALLOCATE hours; RESET plan_cache_mode").expect("a statement can be forgotten");
+    session.run("DEALLOCATE hours; RESET plan_cache_mode");
     Ok(())
 }
 
@@ -74,7 +70,7 @@ fn a_volatile_bound_is_caught() {
     let server = Cluster::builder("planner_fault").start();
     let mut session = server.session();
     orders(&mut session);
-    session.batch_execute("ALTER FUNCTION snowflake_last_id_before VOLATILE").unwrap();
+    session.run("ALTER FUNCTION snowflake_last_id_before VOLATILE");
     assert_caught(check_plans(&mut session, "snowflake_between"), "no index condition");
 }
 
@@ -83,7 +79,7 @@ fn a_strict_between_is_caught() {
     let server = Cluster::builder("planner_strict").start();
     let mut session = server.session();
     orders(&mut session);
-    session.batch_execute("ALTER FUNCTION snowflake_between STRICT").unwrap();
+    session.run("ALTER FUNCTION snowflake_between STRICT");
     assert_caught(check_plans(&mut session, "snowflake_between"), "no index condition");
 }
 
@@ -114,14 +110,12 @@ fn check_up_to_now(session: &mut Client, condition: &str) -> Result<(), String> 
 fn a_range_up_to_now_reads_no_partition_that_was_made_in_advance() {
     let server = Cluster::builder("planner_up_to_now").start();
     let mut session = server.session();
-    session
-        .batch_execute(
-            "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
-             SELECT snowflake_create_partitions('events', '1 day', 30, now() - interval '20 days');
-             CREATE TABLE events_default PARTITION OF events DEFAULT;
-             INSERT INTO events SELECT snowflake_nextval() FROM generate_series(1, 1000)",
-        )
-        .expect("partitions");
+    session.run(
+        "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+         SELECT snowflake_create_partitions('events', '1 day', 30, now() - interval '20 days');
+         CREATE TABLE events_default PARTITION OF events DEFAULT;
+         INSERT INTO events SELECT snowflake_nextval() FROM generate_series(1, 1000)",
+    );
     // The form that the pages recommend.
     let bounded = "snowflake_between(id, now() - interval '1 day', now() + interval '1 minute')";
     for path in ["README.md", "docs/partitions.md"] {

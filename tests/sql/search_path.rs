@@ -105,7 +105,7 @@ const CALLS: [(&str, &str); 11] = [
 fn answer(session: &mut Client, path: &str, call: &str) -> String {
     let sql = format!("BEGIN; SET LOCAL search_path = {path}; {call}");
     let answer = printed(session, &sql).map_or_else(|error| sqlstate(&error).0, |rows| rows.join("\n"));
-    session.batch_execute("ROLLBACK").expect("a transaction can be ended");
+    session.run("ROLLBACK");
     answer
 }
 
@@ -123,7 +123,7 @@ fn names_of_the_session_change_nothing() {
     let server = Cluster::builder("search_path").start();
     let mut session = server.session();
     for made in [TRAP, TABLES, NAIVE] {
-        session.batch_execute(made).unwrap();
+        session.run(made);
     }
     for (call, part) in CALLS {
         check_answer(&mut session, &call.replace("FUNCTION_", "public.snowflake_"), part).unwrap();
@@ -131,17 +131,17 @@ fn names_of_the_session_change_nothing() {
         assert_caught(check_answer(&mut session, &call.replace("FUNCTION_", "public.naive_"), part), ": trapped: ");
     }
     // The index is also used when the planner inlines the call.
-    session.batch_execute("SET search_path = trap, pg_catalog, public").unwrap();
+    session.run("SET search_path = trap, pg_catalog, public");
     let plan = session.plan(&CALLS[3].0.replace("FUNCTION_", "public.snowflake_"));
     assert!(plan.contains("Index Cond: ((id OPERATOR(pg_catalog.>=) "), "{plan}");
     // The trigger also works at COMMIT, and after its plan was made with another search path.
     for path in ["trap, pg_catalog, public", "public", "trap, pg_catalog, public"] {
-        session.batch_execute(&format!("SET search_path = {path}; INSERT INTO public.invoices VALUES (1)")).unwrap();
+        session.run(&format!("SET search_path = {path}; INSERT INTO public.invoices VALUES (1)"));
     }
-    session.batch_execute("SET search_path = public").unwrap();
+    session.run("SET search_path = public");
     let numbered = "SELECT count(DISTINCT i.number) FROM invoices AS i, snowflake_serial_parse('invoice', i.number)";
     assert_eq!(session.one::<i64>(numbered), 3);
-    session.batch_execute("SET search_path = trap, pg_catalog, public").unwrap();
+    session.run("SET search_path = trap, pg_catalog, public");
     // The partitions are still there, and none was added.
     assert_eq!(session.one::<i64>("SELECT pg_catalog.count(*) FROM pg_catalog.pg_class WHERE relispartition"), 2);
 }

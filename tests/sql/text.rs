@@ -42,21 +42,19 @@ fn has_icu(server: &Cluster) -> bool {
 fn database(server: &Cluster, name: &str, like: &str) -> Client {
     server.connect().batch_execute(&format!("CREATE DATABASE \"{name}\" TEMPLATE template0 {like}")).expect(name);
     let mut session = server.connect_to(name);
-    session.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension is installed");
+    session.run("CREATE EXTENSION snowflake_pg");
     session
 }
 
 /// Whether texts in a column of this type compare and sort like their IDs, in every kind of query.
 fn check_order(session: &mut Client, kind: &str) -> Result<(), String> {
-    session
-        .batch_execute(&format!(
-            "CREATE TABLE links (id bigint, text {kind});
-             INSERT INTO links SELECT id, snowflake_to_text(id) FROM ids;
-             CREATE TABLE copies AS SELECT text FROM links;
-             CREATE INDEX links_text ON links (text)"
-        ))
-        .and_then(|()| session.batch_execute("VACUUM ANALYZE links"))
-        .expect("the tables can be made");
+    session.run(&format!(
+        "CREATE TABLE links (id bigint, text {kind});
+         INSERT INTO links SELECT id, snowflake_to_text(id) FROM ids;
+         CREATE TABLE copies AS SELECT text FROM links;
+         CREATE INDEX links_text ON links (text)"
+    ));
+    session.run("VACUUM ANALYZE links");
     let mut none = |what: &str, sql: &str| {
         let wrong: i64 = session.one(sql);
         if wrong == 0 { Ok(()) } else { Err(format!("{wrong} wrong {what}")) }
@@ -81,7 +79,7 @@ fn check_order(session: &mut Client, kind: &str) -> Result<(), String> {
          SELECT count(*) FROM picked AS a, picked AS b
          WHERE (a.text < b.text, a.text = b.text, a.text >= b.text) <> (a.id < b.id, a.id = b.id, a.id >= b.id)",
     )?;
-    session.batch_execute("SET enable_seqscan = off; SET enable_sort = off").expect("settings");
+    session.run("SET enable_seqscan = off; SET enable_sort = off");
     let by_index = "SELECT text::text FROM links ORDER BY text";
     let plan = session.plan(by_index);
     ensure!(plan.contains("Index Only Scan using links_text"), "not over the index:\n{plan}");
@@ -93,7 +91,7 @@ fn check_order(session: &mut Client, kind: &str) -> Result<(), String> {
     let range = "SELECT count(*) FROM links WHERE text BETWEEN snowflake_to_text(2124118500250226688)
                                                            AND snowflake_to_text(2124118500250246687)";
     ensure!(session.one::<i64>(range) == 20_000, "another range over the index");
-    session.batch_execute("RESET ALL; DROP TABLE links, copies").expect("the tables are ours");
+    session.run("RESET ALL; DROP TABLE links, copies");
     Ok(())
 }
 
@@ -104,7 +102,7 @@ fn texts_sort_like_ids_in_every_database() {
     assert!(databases.iter().any(|(name, _)| name == "C"), "{databases:?}");
     for (locale, like) in databases {
         let mut session = database(&server, &locale, &format!("ENCODING 'UTF8' {like}"));
-        session.batch_execute(IDS).expect("the table can be made");
+        session.run(IDS);
         check_order(&mut session, "snowflake_text").unwrap_or_else(|wrong| panic!("{locale}: {wrong}"));
         let lost: i64 = session.one(
             "SELECT count(*) FROM ids, snowflake_to_text(id) AS text
@@ -142,19 +140,17 @@ fn the_type_decides_in_every_collation() {
     }
     let mut session = server.session();
     // Every pair of digits, to include letters of two characters, and other texts.
-    session
-        .batch_execute(
-            "CREATE TABLE pairs AS
-                 SELECT snowflake_from_text(plain) AS id, plain
-                 FROM (SELECT '0' || a || b || '0000000000'
-                       FROM regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS a,
-                            regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS b
-                       UNION SELECT snowflake_to_text(hashint8extended(n, 7) & 9223372036854775807)
-                       FROM generate_series(1, 500) AS n) AS texts (plain);
-             CREATE COLLATION as_numbers (provider = icu, locale = 'en-u-kn-true');
-             CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit')",
-        )
-        .expect("the table can be made");
+    session.run(
+        "CREATE TABLE pairs AS
+             SELECT snowflake_from_text(plain) AS id, plain
+             FROM (SELECT '0' || a || b || '0000000000'
+                   FROM regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS a,
+                        regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS b
+                   UNION SELECT snowflake_to_text(hashint8extended(n, 7) & 9223372036854775807)
+                   FROM generate_series(1, 500) AS n) AS texts (plain);
+         CREATE COLLATION as_numbers (provider = icu, locale = 'en-u-kn-true');
+         CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit')",
+    );
     assert_eq!(wrong_collations(&mut session, "plain::snowflake_text"), [""; 0]);
     // The negative control: the collations of languages with a different order.
     let wrong = wrong_collations(&mut session, "plain");
@@ -169,12 +165,10 @@ fn the_type_decides_in_every_collation() {
 
 /// Whether the key of `links`, a column declared as `kind`, is found with its index when it is compared with `compared`.
 fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), String> {
-    session
-        .batch_execute(&format!(
-            "DROP TABLE IF EXISTS links; CREATE TABLE links (code {kind} PRIMARY KEY);
-             INSERT INTO links SELECT snowflake_to_text(n) FROM generate_series(1, 10000) AS n; ANALYZE links"
-        ))
-        .expect("the table can be made");
+    session.run(&format!(
+        "DROP TABLE IF EXISTS links; CREATE TABLE links (code {kind} PRIMARY KEY);
+         INSERT INTO links SELECT snowflake_to_text(n) FROM generate_series(1, 10000) AS n; ANALYZE links"
+    ));
     let query = format!("SELECT code::text FROM links WHERE code = {compared}");
     let plan = session.plan(&query);
     ensure!(plan.contains("Index Cond"), "not over the index:\n{plan}");

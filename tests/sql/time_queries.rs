@@ -110,7 +110,7 @@ fn check_ranges(session: &mut Client, between: &str) -> Result<(), String> {
 fn a_range_of_time_has_the_rows_of_that_time() {
     let server = Cluster::builder("time_queries").start();
     let mut session = server.session();
-    session.batch_execute(EVENTS).and_then(|()| session.batch_execute(CORNERS)).expect("the tables can be made");
+    session.run(&format!("{EVENTS}; {CORNERS}"));
     check_ranges(&mut session, "snowflake_between").unwrap();
 
     // The negative controls: rounded down, rounded up by a whole tick, and with an inclusive end.
@@ -124,7 +124,7 @@ fn a_range_of_time_has_the_rows_of_that_time() {
              RETURN {}",
             condition.replace("id ", "$1 ")
         );
-        session.batch_execute(&function).expect("a function can be made");
+        session.run(&function);
         assert_caught(check_ranges(&mut session, name), reason);
     }
 }
@@ -174,7 +174,7 @@ fn the_first_and_last_id_of_a_tick_make_every_kind_of_range() {
     let discord = other("discord", "n % 4 / 2 * 31, n % 2 * 4095, n % 4 * 10, 'discord'");
     let sonyflake = other("sonyflake", "n % 4 / 2 * 65535, n % 2 * 255, 'sonyflake'");
     for table in [&own, &discord, &sonyflake] {
-        session.batch_execute(table).expect("the table can be made");
+        session.run(table);
     }
     let layouts = [
         ("events", "", "2010-11-04 01:42:54.657+00"),
@@ -240,7 +240,7 @@ fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects(
         INSERT INTO recent
             SELECT snowflake_encode(now() - n * interval '8.64 s', 1, 0) FROM generate_series(0, 99999) AS n;
         ANALYZE recent";
-    session.batch_execute(EVENTS).and_then(|()| session.batch_execute(recent)).expect("the tables can be made");
+    session.run(&format!("{EVENTS}; {recent}"));
     check_plans(&mut session).unwrap();
 
     // The negative controls, on the same data: by the time of each row, with a bound that the planner cannot use, and without
@@ -248,13 +248,11 @@ fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects(
     let hour = SIZES[0].replace(", ", " AND snowflake_timestamp(id) < ");
     let by_time = format!("events WHERE snowflake_timestamp(id) >= {hour}");
     assert_caught(check_plan(&mut session, &by_time), "no index condition");
-    session.batch_execute("ALTER FUNCTION snowflake_first_id_from VOLATILE").unwrap();
+    session.run("ALTER FUNCTION snowflake_first_id_from VOLATILE");
     assert_caught(check_plans(&mut session), "no index condition");
-    session.batch_execute("ALTER FUNCTION snowflake_first_id_from STABLE").unwrap();
+    session.run("ALTER FUNCTION snowflake_first_id_from STABLE");
     check_plans(&mut session).unwrap();
-    session
-        .batch_execute("DELETE FROM pg_statistic WHERE starelid IN ('events'::regclass, 'recent'::regclass)")
-        .unwrap();
+    session.run("DELETE FROM pg_statistic WHERE starelid IN ('events'::regclass, 'recent'::regclass)");
     assert_caught(check_plans(&mut session), "rows are estimated as");
 }
 
@@ -302,7 +300,7 @@ fn check_paging(session: &mut Client, backwards: &str, forwards: &str) -> Result
                 .batch_execute(&format!("SET plan_cache_mode = {mode}; PREPARE page(bigint) AS {query}"))
                 .map_err(|e| format!("{query}: {e:?}"))?;
             let plan = session.plan(&format!("EXECUTE page({last})"));
-            session.batch_execute("DEALLOCATE page; RESET plan_cache_mode").expect("a statement can be forgotten");
+            session.run("DEALLOCATE page; RESET plan_cache_mode");
             ensure!(!plan.contains("Sort"), "the page is sorted:\n{plan}");
             ensure!(plan.contains("events_pkey on events") && plan.contains("Index Cond"), "no index scan:\n{plan}");
         }
@@ -314,7 +312,7 @@ fn check_paging(session: &mut Client, backwards: &str, forwards: &str) -> Result
 fn pages_that_follow_the_last_id_have_every_row_once_and_in_order() {
     let server = Cluster::builder("time_paging").start();
     let mut session = server.session();
-    session.batch_execute(EVENTS).expect("the table can be made");
+    session.run(EVENTS);
     let (back, forth) = ("id < $1 ORDER BY id DESC", "id > $1 ORDER BY id");
     check_paging(&mut session, back, forth).unwrap();
 

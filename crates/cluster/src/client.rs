@@ -91,11 +91,20 @@ pub trait Answer {
     /// Returns the first column of every row.
     fn all<T: FromSqlOwned>(&mut self, sql: &str) -> Vec<T>;
 
+    /// Runs statements, which must succeed.
+    fn run(&mut self, sql: &str);
+
     /// Returns the SQLSTATE of the error that the statements raise, or `None` if they succeed.
     fn code(&mut self, sql: &str) -> Option<String>;
 
+    /// Returns the SQLSTATE, the message, the detail and the hint of the error that the statements must raise.
+    fn error(&mut self, sql: &str) -> [String; 4];
+
     /// Returns the SQLSTATE and the message of the error that the statements must raise.
-    fn refusal(&mut self, sql: &str) -> (String, String);
+    fn refusal(&mut self, sql: &str) -> (String, String) {
+        let [code, message, ..] = self.error(sql);
+        (code, message)
+    }
 
     /// Draws a batch of IDs, and returns them in order.
     fn batch(&mut self, count: u32) -> Vec<i64> {
@@ -113,7 +122,7 @@ pub trait Answer {
             "SET max_parallel_workers_per_gather = {workers}; SET parallel_leader_participation = off;
              SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0"
         );
-        assert_eq!(self.code(&settings), None, "{settings}");
+        self.run(&settings);
     }
 
     /// Returns the rows of a plan, as EXPLAIN prints them.
@@ -131,17 +140,18 @@ impl Answer for Client {
         self.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).iter().map(|row| row.get(0)).collect()
     }
 
+    fn run(&mut self, sql: &str) {
+        self.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    }
+
     fn code(&mut self, sql: &str) -> Option<String> {
         self.batch_execute(sql).err().map(|error| sqlstate(&error).0)
     }
 
-    fn refusal(&mut self, sql: &str) -> (String, String) {
+    fn error(&mut self, sql: &str) -> [String; 4] {
         match self.batch_execute(sql) {
             Ok(()) => panic!("not refused: {sql}"),
-            Err(error) => {
-                let (code, message, ..) = sqlstate(&error);
-                (code, message)
-            }
+            Err(error) => sqlstate(&error).into(),
         }
     }
 }
