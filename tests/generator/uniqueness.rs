@@ -87,31 +87,3 @@ fn a_state_per_parallel_worker_is_caught() {
     let server = Cluster::builder("parallel_fault").fault("StatePerBackend");
     assert_caught(check_sessions(server, 0, 0, 2), "came twice");
 }
-
-/// Two tables, filled in step by one session each.
-fn check_two_tables(builder: Builder) -> Result<(), String> {
-    let server = builder.start();
-    let mut sessions = TABLES.map(|table| (table, server.session()));
-    for (table, session) in &mut sessions {
-        let sql = format!("CREATE TABLE {table} (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
-        session.run(&sql);
-    }
-    let mut history = Vec::new();
-    for _ in 0..2_000 {
-        for (table, session) in &mut sessions {
-            let sql = format!("INSERT INTO {table} (n) SELECT generate_series(1, 5) RETURNING id");
-            history.extend(session.all::<i64>(&sql));
-        }
-    }
-    check_unique(&mut history)
-}
-
-#[test]
-fn two_tables_never_share_an_id() {
-    check_two_tables(Cluster::builder("two_tables")).unwrap();
-}
-
-#[test]
-fn two_tables_that_share_ids_are_caught() {
-    assert_caught(check_two_tables(Cluster::builder("two_tables_fault").fault("StatePerBackend")), "came twice");
-}
