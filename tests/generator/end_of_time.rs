@@ -1,4 +1,4 @@
-//! The ends of the time range: the last ID of the last tick is issued, and no ID after it or before the epoch.
+//! The end of the time range: the last ID of the last tick is issued, and no ID after it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -132,21 +132,4 @@ fn the_largest_bigint_is_an_id_and_nothing_wraps_after_it() {
 fn a_wrap_into_the_sign_is_caught() {
     let builder = Cluster::builder("largest_id_fault").fault("SilentWrap");
     assert_caught(check_last_id(builder, "40:19:4", 19, 1 << 40, i64::MAX), "was issued after 9223372036854775807");
-}
-
-#[test]
-fn before_the_epoch_nothing_is_issued() {
-    let mut server = Cluster::builder("before_epoch").set("snowflake_pg.epoch", "2199-01-01T00:00:00Z").start();
-    let mut session = server.session();
-    let error = session.error("SELECT snowflake_nextval()");
-    assert_eq!((error.0.as_str(), error.1.as_str()), ("55000", "the clock is before the epoch"));
-    assert_eq!(error.2, "The epoch is 2199-01-01T00:00:00+00:00.");
-    assert_eq!(
-        error.3,
-        "Correct the server's clock. Change \"snowflake_pg.epoch\" only if no IDs have ever been issued."
-    );
-    drop(session);
-    server.set("snowflake_pg.epoch", "2020-01-01T00:00:00Z");
-    server.restart(Stop::Fast);
-    assert!(server.session().one::<i64>("SELECT snowflake_nextval()") > 0);
 }

@@ -63,21 +63,11 @@ fn an_error_on_the_slow_path_can_be_met_again() {
 }
 
 #[test]
-fn a_lock_held_over_an_error_is_caught() {
-    assert_caught(check_slow_path(Cluster::builder("slow_path_fault").fault("PoisonedLock")), "gave Some(\"XX000\")");
+fn a_default_worker_id_is_caught() {
+    assert_caught(check_slow_path(Cluster::builder("slow_path_default").fault("DefaultWorker")), "gave None");
 }
 
 #[test]
-fn a_layout_whose_sequence_is_not_lowest_reserves_nothing() {
-    let server = Cluster::builder("not_lowest").set("snowflake_pg.layout", "sonyflake").start();
-    let mut session = server.session();
-    let error = session.error("SELECT snowflake_reserve(2)");
-    assert_eq!(error.0, "0A000");
-    assert_eq!(error.1, "cannot reserve consecutive IDs with layout \"39:8s:16@10ms\"");
-    assert_eq!(error.2, "The sequence is not the least significant field of this layout.");
-    assert_eq!(
-        error.3,
-        "Use snowflake_nextval_batch(), or use a layout in which the sequence is the least significant field."
-    );
-    assert_eq!(session.all::<i64>("SELECT snowflake_nextval_batch(300)").len(), 300);
+fn a_lock_held_over_an_error_is_caught() {
+    assert_caught(check_slow_path(Cluster::builder("slow_path_fault").fault("PoisonedLock")), "gave Some(\"XX000\")");
 }

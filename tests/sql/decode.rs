@@ -41,48 +41,6 @@ fn microseconds_taken_for_milliseconds_are_caught() {
     assert_caught(check_time(server), "ms from the clock");
 }
 
-/// Parts, epoch and milliseconds survive encoding and decoding. NULL and negative numbers are not IDs.
-fn check_round_trip(builder: Builder) -> Result<(), String> {
-    let server =
-        builder.set("snowflake_pg.layout", "41:5:5:12").set("snowflake_pg.epoch", "2020-02-02T02:02:02.020Z").start();
-    let mut session = server.session();
-    let wrong: i64 = session.one(
-        "SELECT count(*)
-         FROM generate_series(0, 999) AS n,
-              LATERAL (SELECT timestamptz '2020-02-02 02:02:02.020+00' + n * n * n * interval '97 ms' AS at) AS instants,
-              LATERAL (SELECT snowflake_encode(at, n % 32, n * 4, n / 32) AS id) AS ids,
-              LATERAL snowflake_decode(id) AS parts
-         WHERE (created_at, worker_id, sequence, datacenter_id) IS DISTINCT FROM (at, n % 32, n * 4, n / 32)
-            OR snowflake_timestamp(id) <> at",
-    );
-    ensure!(wrong == 0, "{wrong} of 1000 IDs came back different");
-    let null: bool = session.one(
-        "SELECT snowflake_timestamp(NULL) IS NULL AND snowflake_describe(NULL) IS NULL
-            AND (SELECT parts IS NULL FROM snowflake_decode(NULL) AS parts)",
-    );
-    ensure!(null, "NULL decodes to something");
-    for function in ["decode", "describe", "timestamp"] {
-        for number in ["-1", "-9223372036854775808"] {
-            let code = session.code(&format!("SELECT snowflake_{function}({number}::bigint)"));
-            ensure!(code.as_deref() == Some("22003"), "snowflake_{function}({number}) gave {code:?}");
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn parts_survive_encode_and_decode() {
-    check_round_trip(Cluster::builder("round_trip")).unwrap();
-}
-
-#[test]
-fn an_epoch_that_decoding_ignores_is_caught() {
-    assert_caught(
-        check_round_trip(Cluster::builder("round_trip_fault").fault("DecodeIgnoresEpoch")),
-        "came back different",
-    );
-}
-
 #[test]
 fn infinity_lies_beyond_every_layout() {
     // One layout ends long before PostgreSQL's timestamps do, and the other one outlasts them.

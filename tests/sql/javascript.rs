@@ -100,20 +100,6 @@ fn longer_ids_pass_as_text_and_not_as_numbers() {
 }
 
 #[test]
-fn any_server_reads_and_makes_ids_of_53_bits() {
-    let server = Cluster::builder("javascript_other").unset("snowflake_pg.worker_id").start();
-    let mut session = server.session();
-    let parts: String = session.one("SELECT snowflake_decode(9007199254740991, '41:4:8')::text");
-    assert_eq!(parts, "(\"2080-07-10 17:30:30.208+00\",,15,255)");
-    let id: i64 = session.one("SELECT snowflake_encode('2080-07-10 17:30:30.208+00', 15, 255, '41:4:8')");
-    assert_eq!(id, 9_007_199_254_740_991);
-    let (code, message) = session.refusal("SELECT snowflake_decode(9007199254740992, '41:4:8')");
-    assert_eq!([code, message], ["22003", "9007199254740992 is not an ID of layout \"41:4:8\""]);
-    let beyond = "SELECT snowflake_encode('2080-07-10 17:30:30.209+00', 0, 0, '41:4:8')";
-    assert_eq!(session.code(beyond).as_deref(), Some("22023"));
-}
-
-#[test]
 fn a_description_keeps_all_digits() {
     let server = Cluster::builder("javascript_described").start();
     let mut session = server.session();

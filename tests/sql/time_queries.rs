@@ -248,9 +248,15 @@ fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects(
     let hour = SIZES[0].replace(", ", " AND snowflake_timestamp(id) < ");
     let by_time = format!("events WHERE snowflake_timestamp(id) >= {hour}");
     assert_caught(check_plan(&mut session, &by_time), "no index condition");
-    session.run("ALTER FUNCTION snowflake_first_id_from VOLATILE");
-    assert_caught(check_plans(&mut session), "no index condition");
-    session.run("ALTER FUNCTION snowflake_first_id_from STABLE");
+    for (function, wrong, right) in [
+        ("snowflake_first_id_from", "VOLATILE", "STABLE"),
+        ("snowflake_last_id_before", "VOLATILE", "STABLE"),
+        ("snowflake_between", "STRICT", "CALLED ON NULL INPUT"),
+    ] {
+        session.run(&format!("ALTER FUNCTION {function} {wrong}"));
+        assert_caught(check_plans(&mut session), "no index condition");
+        session.run(&format!("ALTER FUNCTION {function} {right}"));
+    }
     check_plans(&mut session).unwrap();
     session.run("DELETE FROM pg_statistic WHERE starelid IN ('events'::regclass, 'recent'::regclass)");
     assert_caught(check_plans(&mut session), "rows are estimated as");
