@@ -223,9 +223,7 @@ fn the_setting_error_refuses_until_the_clock_is_right_or_the_setting_is_changed(
 fn a_restart_above_the_clock_is_no_regression() {
     let mut server = Cluster::builder("clock_restart").set("log_min_messages", "debug1").clock("+0").start();
     let last: i64 = server.session().one("SELECT snowflake_nextval()");
-    server.stop(cluster::Stop::Immediate);
-    server.set_clock("-3600");
-    server.start();
+    server.restart_at(cluster::Stop::Immediate, "-3600");
     let mut session = server.session();
     let extended = || {
         assert!(session.one::<i64>("SELECT snowflake_nextval()") > last);

@@ -71,13 +71,9 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     let mut session = server.session();
     session.run("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
     let mut ids: Vec<i64> = session.all("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id");
-    server.stop(Stop::Immediate);
-    server.set_clock(TWO_YEARS);
-    server.start();
+    server.restart_at(Stop::Immediate, TWO_YEARS);
     let poisoned: i64 = server.session().one("SELECT snowflake_nextval()");
-    server.stop(Stop::Immediate);
-    server.set_clock("+0");
-    server.start();
+    server.restart_at(Stop::Immediate, "+0");
     let mut session = server.session();
     assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some("55000"));
     thread::sleep(Duration::from_millis(50));
@@ -94,9 +90,7 @@ fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
     // Issuing begins at once, at the correct time, and not below the existing IDs, also after a crash.
     assert!(session.lead().abs() < 1.0);
     ids.extend(session.all::<i64>("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id"));
-    server.stop(Stop::Immediate);
-    server.set_clock("-2");
-    server.start();
+    server.restart_at(Stop::Immediate, "-2");
     ids.extend(server.session().batch(5000));
     check_unique(&mut ids).unwrap();
 }
@@ -120,17 +114,13 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     assert_eq!((log.matches(warning).count(), log.matches(" was accepted\n").count()), (1, 1), "{log}");
     assert!(log.lines().any(|line| line.contains("The wall clock has jumped once since 20")), "{log}");
     // The same clock, a second behind.
-    server.stop(Stop::Immediate);
-    server.set_clock("+63071999");
-    server.start();
+    server.restart_at(Stop::Immediate, "+63071999");
     thread::sleep(Duration::from_millis(500));
     let mut history = load.finish();
     history.check(1_000).unwrap();
 
     // The correct clock, so that there is nothing to accept.
-    server.stop(Stop::Immediate);
-    server.set_clock("+0");
-    server.start();
+    server.restart_at(Stop::Immediate, "+0");
     let mut session = server.session();
     for sql in ["SELECT snowflake_nextval()", "SELECT snowflake_accept_clock()"] {
         assert_eq!(session.refusal(sql), ("55000".into(), AHEAD.into()), "{sql}");
@@ -148,9 +138,7 @@ fn a_jump_that_was_accepted_by_mistake_can_be_undone() {
     let load = Load::start(&server, 4, Ask::ALL, "");
     assert!(session.lead().abs() < 1.0);
     thread::sleep(Duration::from_millis(300));
-    server.stop(Stop::Immediate);
-    server.set_clock("-2");
-    server.start();
+    server.restart_at(Stop::Immediate, "-2");
     thread::sleep(Duration::from_millis(300));
     history.merge(load.finish());
     history.check(2_000).unwrap();

@@ -47,9 +47,7 @@ fn check_crashes(name: &str, builder: Builder, crash: Crash, times: u64, asks: &
                 server.start();
             }
             Crash::Immediate => {
-                server.stop(Stop::Immediate);
-                server.set_clock(&offset);
-                server.start();
+                server.restart_at(Stop::Immediate, &offset);
             }
         }
         outage = begun.elapsed();

@@ -81,9 +81,8 @@ fn a_disk_that_takes_two_seconds_delays_and_repeats_nothing() {
     for round in 0..4 {
         // The server is stopped while the mark is written and not yet on disk, or some time later.
         thread::sleep(Duration::from_millis(1_200) + chance.millis(3_000));
-        server.stop(Stop::Immediate);
-        server.set_clock(&format!("{:+.3}", chance.between(-3_000, 0) as f64 / 1e3 - f64::from(round)));
-        server.start();
+        server
+            .restart_at(Stop::Immediate, &format!("{:+.3}", chance.between(-3_000, 0) as f64 / 1e3 - f64::from(round)));
     }
     thread::sleep(Duration::from_millis(4_500));
     let history = load.finish();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, typed, within,
+    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, within,
 };
 use postgres::SimpleQueryMessage;
 
@@ -45,16 +45,6 @@ fn watch(server: &Cluster, done: &AtomicBool) -> Result<(), String> {
     }
     ensure!(highest > Some(1), "the mark never rose: nothing was shown");
     Ok(())
-}
-
-/// Restores a `pg_dump` of one database into another of the same server.
-fn restore(server: &Cluster, from: &str, to: &str) {
-    server.connect().run(&format!("CREATE DATABASE {to}"));
-    let dump = server.program("pg_dump").arg(from).output().expect("pg_dump can be run");
-    assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
-    let mut psql = server.psql();
-    psql.arg(to);
-    typed(psql, &String::from_utf8_lossy(&dump.stdout)).expect("the dump can be restored");
 }
 
 /// Performs operations on replication origins, on the extension, and on whole databases. `during` is the last operation of each
@@ -105,7 +95,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
                 let mut client = server.connect();
                 // Nobody is connected to it.
                 client.run("CREATE DATABASE copy TEMPLATE third");
-                restore(&server, "third", "restored");
+                server.restore_dump("third", "restored");
                 for database in ["copy", "restored"] {
                     let rows = server.connect_to(database).query("INSERT INTO t DEFAULT VALUES RETURNING id", &[]);
                     drawn.extend(rows.unwrap_or_default().iter().map(|row| row.get::<_, i64>(0)));
@@ -124,9 +114,7 @@ fn check_meddling(builder: Builder, during: &str, after: &str) -> Result<(), Str
     ids.extend(history.ids());
     check_unique(&mut ids)?;
     admin.run(after);
-    server.stop(Stop::Immediate);
-    server.set_clock("-3600");
-    server.start();
+    server.restart_at(Stop::Immediate, "-3600");
     check_above(&server.session().batch(5000), &ids, "an hour back")
 }
 
@@ -191,9 +179,7 @@ fn check_unmade(builder: Builder) -> Result<(), String> {
     ensure!(rows == ["snowflake_pg"], "there are rows {rows:?}");
     let states: Vec<Option<String>> = session.all("SELECT external_id FROM pg_replication_origin_status");
     ensure!(states == [Some("snowflake_pg".into())], "there are states {states:?}");
-    server.stop(Stop::Immediate);
-    server.set_clock("-3600");
-    server.start();
+    server.restart_at(Stop::Immediate, "-3600");
     check_above(&server.session().batch(5000), &ids, "an hour back")?;
     check_unique(&mut ids)
 }
@@ -229,9 +215,7 @@ fn progress_that_is_lost_is_given_back_without_a_restart() {
     assert!(server.log().contains("DETAIL:  The previous mark was missing."), "{}", server.log());
     let next = session.batch(5000);
     check_above(&next, &ids, "at once").unwrap();
-    server.stop(Stop::Immediate);
-    server.set_clock("-3600");
-    server.start();
+    server.restart_at(Stop::Immediate, "-3600");
     check_above(&server.session().batch(5000), &next, "an hour back").unwrap();
 }
 
@@ -272,9 +256,7 @@ fn who_has_the_origin_in_use_under_load_makes_nothing_come_twice() {
         thread::sleep(Duration::from_millis(200));
         user.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
         thread::sleep(Duration::from_millis(700));
-        server.stop(Stop::Immediate);
-        server.set_clock(clock);
-        server.start();
+        server.restart_at(Stop::Immediate, clock);
     }
     thread::sleep(Duration::from_millis(300));
     let history = load.finish();

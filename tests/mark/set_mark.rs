@@ -65,9 +65,7 @@ fn check_set(name: &str, shift: i64) -> Result<(), String> {
     ensure!(server.shown_mark() == mark, "the mark is {}, not {mark}", server.shown_mark());
     let line = format!("LOG:  snowflake_pg: the high-water mark was set to {mark} by force");
     ensure!(server.log().contains(&line), "the log does not say so: {}", server.log());
-    server.stop(Stop::Immediate);
-    server.set_clock("-3600");
-    server.start();
+    server.restart_at(Stop::Immediate, "-3600");
     // Draws without gaps, so that any ID that was issued there before comes again.
     let drawn: Vec<i64> = server.connect().batch(500_000);
     ensure!(drawn.iter().all(|id| *id >= mark), "IDs begin below the mark");
@@ -142,9 +140,8 @@ fn setting_the_mark_under_load_never_lets_an_id_come_again() {
             session.one::<i64>(&set);
         }
         drop(session);
-        server.stop(Stop::Immediate);
-        server.set_clock(&format!("{:+.3}", -f64::from(round) - chance.between(0, 1_500) as f64 / 1e3));
-        server.start();
+        server
+            .restart_at(Stop::Immediate, &format!("{:+.3}", -f64::from(round) - chance.between(0, 1_500) as f64 / 1e3));
     }
     thread::sleep(Duration::from_millis(300));
     load.finish().check(1_000).unwrap();

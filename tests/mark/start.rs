@@ -76,9 +76,7 @@ fn the_limit_is_a_day_and_a_crash_is_judged_as_a_start() {
     let mut server = Cluster::builder("mark_day").clock("+0").start();
     let mut ids = server.session().batch(5000);
     for (clock, refused) in [("-82800", false), ("-90000", true)] {
-        server.stop(Stop::Immediate);
-        server.set_clock(clock);
-        server.start();
+        server.restart_at(Stop::Immediate, clock);
         let mut session = server.connect();
         match session.query("SELECT snowflake_nextval_batch(5000)", &[]) {
             Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),

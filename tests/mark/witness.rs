@@ -171,9 +171,7 @@ fn a_witness_of_the_future_is_refused_and_can_be_set() {
     server.session().batch(10);
     let mut session = server.connect();
     session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
-    server.stop(Stop::Fast);
-    server.set_clock("+0");
-    server.start();
+    server.restart_at(Stop::Fast, "+0");
     let message = "the mark in the witness is more than a day ahead of the clock";
     assert_eq!(server.connect().refusal("SELECT snowflake_nextval()"), ("55000".into(), message.into()));
     assert_eq!(server.connect().one::<String>("SELECT problem FROM snowflake_status"), message);

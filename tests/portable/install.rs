@@ -317,11 +317,7 @@ fn a_dump_restores_the_functions_and_what_uses_them() {
          INSERT INTO public.messages VALUES (175928847299117063, DEFAULT, snowflake_to_text(175928847299117063));
          CREATE INDEX ON public.messages (snowflake_timestamp(id, 'discord'))",
     );
-    session.run("CREATE DATABASE restored");
-    let dump = output(server.program("pg_dump").arg("postgres"));
-    let mut psql = server.psql();
-    psql.args(["-d", "restored"]);
-    typed(psql, &dump).expect("the dump can be restored");
+    server.restore_dump("postgres", "restored");
     let mut restored = server.connect_to("restored");
     let row = "SELECT concat_ws(' ', sent, code, snowflake.snowflake_describe(id) ->> 'layout') FROM messages";
     assert_eq!(restored.one::<String>(row), session.one::<String>(row));

@@ -2,8 +2,7 @@
 //! and lets all other rows through.
 
 use cluster::{
-    Answer, Builder, Cluster, PATIENCE, Recipe, assert_caught, both_ways, command, ensure, key_conflict, sqlstate,
-    within,
+    Answer, Builder, Cluster, PATIENCE, Recipe, assert_caught, both_ways, ensure, key_conflict, sqlstate, within,
 };
 
 const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text)";
@@ -183,7 +182,7 @@ fn rows_of_two_servers_with_one_worker_id_are_refused_caught() {
 fn check_older(name: &str, fault: Option<&str>) -> Result<(), String> {
     let (one, two) = (
         with_worker(&format!("{name}_1"), 1),
-        server(&format!("{name}_2"), |builder| fault.iter().fold(builder, |builder, fault| builder.fault(fault))),
+        server(&format!("{name}_2"), |builder| fault.into_iter().fold(builder, Builder::fault)),
     );
     run(&one, "INSERT INTO orders (customer) SELECT 'old' FROM generate_series(1, 50)");
     let late: i64 = one.connect().one("SELECT snowflake_nextval()");
@@ -253,7 +252,7 @@ fn a_row_that_comes_home_is_refused_and_not_changed() {
 fn check_audit(name: &str, fault: Option<&str>) -> Result<(), String> {
     let (one, two) = (
         with_worker(&format!("{name}_1"), 2),
-        server(&format!("{name}_2"), |builder| fault.iter().fold(builder, |builder, fault| builder.fault(fault))),
+        server(&format!("{name}_2"), |builder| fault.into_iter().fold(builder, Builder::fault)),
     );
     run(
         &two,
@@ -310,18 +309,7 @@ fn a_guard_is_dumped_and_restored() {
          SELECT snowflake_guard('orders'), snowflake_guard('parts'); INSERT INTO orders DEFAULT VALUES;
          INSERT INTO parts DEFAULT VALUES",
     );
-    run(&server, "CREATE DATABASE restored TEMPLATE template0");
-    let bin = &cluster::Host::get().installation().bin;
-    let restored = command("sh")
-        .args([
-            "-c",
-            "\"$0\" -h \"$2\" -U postgres postgres | \"$1\" -h \"$2\" -U postgres -q -v ON_ERROR_STOP=1 restored",
-        ])
-        .args([bin.join("pg_dump"), bin.join("psql")])
-        .arg(server.socket())
-        .output()
-        .expect("a shell");
-    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    server.restore_dump("postgres", "restored");
     let guards = "SELECT concat_ws(' ', tgrelid::regclass, tgenabled, encode(tgargs, 'escape'), tgparentid <> 0)
                   FROM pg_trigger WHERE tgname = 'snowflake_guard' ORDER BY 1";
     let before: Vec<String> = server.connect().all(guards);

@@ -1,6 +1,6 @@
 //! Which table draws from the tag of a series: one table of the database, which keeps it under a different name and after a restore.
 
-use cluster::{Answer, Client, Cluster, assert_caught, ensure, output, typed};
+use cluster::{Answer, assert_caught, ensure};
 
 use crate::rights::{CREATE, forged, with_series};
 
@@ -15,16 +15,6 @@ const FORGED: [(&str, &str, &str); 4] = [
     ("app", "app.older", "app.older"),
 ];
 
-/// Restores a dump of the database into a new one.
-fn restore(server: &Cluster) -> Client {
-    server.session().run("CREATE DATABASE other");
-    let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
-    let mut psql = server.psql();
-    psql.args(["-d", "other"]);
-    typed(psql, &dump).expect("the dump is restored");
-    server.connect_to("other")
-}
-
 /// The roles attach the trigger of a series to tables that are older than the series, which then gets a different name.
 fn attack(name: &str, is_restored: bool, fault: Option<&str>) -> Result<(), String> {
     let (_registry, server) = with_series(name, fault);
@@ -38,7 +28,8 @@ fn attack(name: &str, is_restored: bool, fault: Option<&str>) -> Result<(), Stri
          {CREATE}; ALTER TABLE ticket RENAME TO case_number"
     ));
     if is_restored {
-        owner = restore(&server);
+        server.restore_dump("postgres", "other");
+        owner = server.connect_to("other");
     }
     for (n, (role, table, tag)) in FORGED.into_iter().enumerate() {
         let trigger = forged(table, "T-{YYYY}-{n:6}", "999000", tag).replace("snowflake_series ", &format!("a{n} "));

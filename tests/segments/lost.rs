@@ -1,13 +1,14 @@
 //! A registry that is restored from a base backup, and has forgotten blocks that servers hold.
 
-use cluster::{Answer, Cluster, Host, Stop, assert_caught, ensure, within};
+use cluster::{Answer, Client, Cluster, Host, Stop, assert_caught, ensure, within};
 
 use crate::servers::{SOON, check_ledger, draw, next_value, registry, server, string, wait_for_log};
 
-/// A server draws before and after the backup. The restored registry serves another server, and then the first one again.
-fn check(name: &str, change: impl Fn(&Cluster)) -> Result<(), String> {
+/// A server draws before and after a backup of its registry. Returns the restored registry, the server, its session, the numbers that it
+/// has drawn, and the next number of the lost registry.
+fn restored(name: &str) -> (Cluster, Cluster, Client, Vec<Vec<i64>>, i64) {
     let mut first = registry(&format!("{name}_a"), 100);
-    let mut known = server(&format!("{name}_1"), &first).start();
+    let known = server(&format!("{name}_1"), &first).start();
     let mut client = known.session();
     let mut ledger = vec![draw(&mut client, 10)];
     let plain = Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries");
@@ -19,6 +20,12 @@ fn check(name: &str, change: impl Fn(&Cluster)) -> Result<(), String> {
     second.start();
     let ended = || !second.connect().one::<bool>("SELECT pg_is_in_recovery()");
     assert!(within(SOON, ended), "not restored:\n{}", second.log());
+    (second, known, client, ledger, forgotten)
+}
+
+/// The restored registry serves another server, and then the first one again.
+fn check(name: &str, change: impl Fn(&Cluster)) -> Result<(), String> {
+    let (second, mut known, mut client, mut ledger, forgotten) = restored(name);
     change(&second);
     assert!(next_value(&second, "orders") < forgotten, "nothing is lost");
     let other = server(&format!("{name}_2"), &second).start();
@@ -54,17 +61,7 @@ fn a_registry_that_skips_nothing_is_caught() {
 /// With its next heartbeat, a server reports its blocks, and the restored registry goes on above them.
 #[test]
 fn a_server_reports_the_blocks_that_a_restored_registry_has_forgotten() {
-    let mut first = registry("seg_report_a", 100);
-    let mut known = server("seg_report_1", &first).start();
-    let mut client = known.session();
-    draw(&mut client, 10);
-    let plain = Cluster::builder("seg_report_b").unset("shared_preload_libraries");
-    let mut second = first.backup(plain.set("restore_command", "false"));
-    draw(&mut client, 1_000);
-    first.stop(Stop::Immediate);
-    Host::get().write(&second.dir().join("recovery.signal"), "");
-    second.start();
-    assert!(within(SOON, || !second.connect().one::<bool>("SELECT pg_is_in_recovery()")), "{}", second.log());
+    let (second, mut known, mut client, ..) = restored("seg_report");
     known.set("snowflake_pg.registry", &string(&second));
     known.reload();
     wait_for_log(&known, "the registry had forgotten numbers of segment \"orders\"");

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use cluster::{Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, output, typed, within};
+use cluster::{Answer, Builder, Client, Cluster, Stop, assert_caught, copy_ids, ensure, within};
 
 use crate::servers::{SOON, empty_registry, server};
 
@@ -294,11 +294,7 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
     let mut client = server.connect();
     assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
     client.run("ALTER TABLE ticket RENAME TO case_number");
-    client.run("CREATE DATABASE other");
-    let dump = output(server.program("pg_dump").args(["-d", "postgres"]));
-    let mut psql = server.psql();
-    psql.args(["-d", "other"]);
-    typed(psql, &dump).expect("the dump is restored");
+    server.restore_dump("postgres", "other");
     let mut other = server.connect_to("other");
     let next = NEXT.replace("ticket", "case_number");
     assert_eq!(other.one::<String>(&next), "T-20260301-0000002");

@@ -1,6 +1,6 @@
 //! On a server that does not preload the library, every function that needs it says so, and the session continues.
 
-use cluster::{Answer, Cluster, Stop, output, typed};
+use cluster::{Answer, Cluster, Stop};
 
 #[test]
 fn without_preload_every_function_says_what_to_do() {
@@ -127,11 +127,7 @@ fn create_extension_warns_where_the_library_is_not_preloaded() {
     // The function that warned is gone, and a dump can be restored there.
     let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE '%preloaded%'";
     assert_eq!(server.connect().one::<i64>(left), 0);
-    let dump = output(&mut server.program("pg_dump"));
-    server.connect().run("CREATE DATABASE restored");
-    let mut psql = server.psql();
-    psql.args(["--dbname", "restored"]);
-    typed(psql, &dump).expect("a dump that can be restored");
+    server.restore_dump("postgres", "restored");
     // The hint works: with the library preloaded there is no warning.
     server.connect().run("DROP SCHEMA \"Odd one\" CASCADE");
     server.set("shared_preload_libraries", "snowflake_pg");

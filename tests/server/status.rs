@@ -256,9 +256,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
     // The clock is more than a day behind the mark.
     server.restart(Stop::Fast);
     assert_eq!(state(&mut server.connect()), agreed("idle"));
-    server.stop(Stop::Fast);
-    server.set_clock("-172800");
-    server.start();
+    server.restart_at(Stop::Fast, "-172800");
     assert_eq!(state(&mut server.connect()), agreed("refused"));
     server.set_clock("@2081-01-01 00:00:00");
     assert_eq!(state(&mut server.connect()), agreed("refused"));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
-use crate::{Builder, Cluster, Host, command, output};
+use crate::{Builder, Cluster, Host, Stop, command, output};
 
 /// Returns the environment in which a program loads Debian's libfaketime.
 ///
@@ -50,6 +50,13 @@ impl Cluster {
         let fresh = Path::new(file).with_extension("step");
         Host::get().write(&fresh, &format!("{offset}\n"));
         fs::rename(&fresh, file).expect("a file can be renamed in place");
+    }
+
+    /// Stops the server, steps its clock like [`Cluster::set_clock`], and starts it.
+    pub fn restart_at(&mut self, how: Stop, offset: &str) {
+        self.stop(how);
+        self.set_clock(offset);
+        self.start();
     }
 }
 

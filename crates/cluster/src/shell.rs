@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Cluster, Host, watch};
+use crate::{Answer, Cluster, Host, output, typed, watch};
 
 impl Host {
     /// Returns a shell that runs this text as the servers' user, with the installation's programs in `PATH`.
@@ -40,6 +40,15 @@ impl Cluster {
         let mut psql = self.program("psql");
         psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]);
         psql
+    }
+
+    /// Creates a database, and restores a dump of another database of this server into it.
+    pub fn restore_dump(&self, from: &str, to: &str) {
+        self.connect().run(&format!("CREATE DATABASE {to} TEMPLATE template0"));
+        let dump = output(self.program("pg_dump").args(["-d", from]));
+        let mut psql = self.psql();
+        psql.args(["-d", to]);
+        typed(psql, &dump).expect("the dump can be restored");
     }
 
     /// Creates an empty log. The log is in the data directory, which `pg_rewind` changes, so the servers' user can write to the
