@@ -1,6 +1,6 @@
 //! A standby that has the worker ID of its primary logs a warning and shows it before the failover.
 
-use cluster::{Answer, Builder, Cluster, Host, PATIENCE, Stop, within};
+use cluster::{Answer, Builder, Cluster, PATIENCE, Stop, within};
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby and its primary both have worker ID 1";
 
@@ -53,19 +53,6 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
     own.connect().batch(10);
     assert_eq!(last_issuer(&own), Some(2));
     assert_eq!(last_issuer(&primary), Some(1));
-}
-
-#[test]
-fn a_server_that_comes_back_as_a_standby_of_nobody_is_told_nothing() {
-    let mut server = Cluster::builder("number_alone").start();
-    server.session().batch(10);
-    server.stop(Stop::Immediate);
-    Host::get().write(&server.dir().join("standby.signal"), "");
-    server.start();
-    server.promote();
-    assert!(looked(&server), "the background worker outlives the promotion");
-    assert!(!server.log().contains("this standby and its primary"), "{}", server.log());
-    server.connect().batch(10);
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn the_owner_of_a_series_begins_any_period() {
     assert_eq!(owner.one::<String>(next), "T-1999-000001");
     assert_eq!(clerk.one::<String>(next), "T-1999-000002");
     owner.run("INSERT INTO tickets VALUES (1, NULL, '1998-05-05')");
-    // The period has begun.
+    // A row that is rolled back draws no number. The period has begun.
+    clerk.run("BEGIN; INSERT INTO tickets VALUES (2, NULL, '1998-05-05'); ROLLBACK");
     clerk.run("INSERT INTO tickets VALUES (2, NULL, '1998-05-05')");
     assert_eq!(owner.all::<String>("SELECT number FROM tickets ORDER BY id"), ["T-1998-000001", "T-1998-000002"]);
     let recent: String = clerk.one("SELECT snowflake_serial('ticket', now() - interval '90 days')");

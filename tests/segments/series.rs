@@ -321,35 +321,6 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
 }
 
 #[test]
-fn only_roles_that_may_write_the_series_issue_its_serials() {
-    let registry = empty_registry("dense_rights");
-    let server = with_series(server("dense_rights_1", &registry));
-    let mut client = server.session();
-    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000001");
-    client.run("CREATE ROLE clerk; SET ROLE clerk");
-    assert_eq!(client.error(NEXT)[0], "42501");
-    client.run("RESET ROLE; GRANT SELECT, INSERT, UPDATE ON ticket TO clerk; SET ROLE clerk");
-    // The owner has begun the period, because it ended long ago.
-    assert_eq!(client.one::<String>(NEXT), "T-20260301-0000002");
-}
-
-#[test]
-fn rows_can_be_numbered_densely_at_commit() {
-    let registry = empty_registry("dense_commit");
-    let server = with_series(server("dense_commit_1", &registry));
-    let mut client = server.session();
-    for statement in [
-        "CREATE TABLE tickets (number text, day date)",
-        "SELECT snowflake_number_at_commit('tickets', 'number', 'ticket', 'day')",
-        "BEGIN; INSERT INTO tickets (day) VALUES ('2026-03-01'); ROLLBACK",
-        "INSERT INTO tickets (day) VALUES ('2026-03-01')",
-    ] {
-        client.run(statement);
-    }
-    assert_eq!(client.one::<String>("SELECT number FROM tickets"), "T-20260301-0000001");
-}
-
-#[test]
 fn a_name_that_is_too_long_for_a_tag_is_refused() {
     let server = Cluster::builder("dense_long").start();
     let mut client = server.session();

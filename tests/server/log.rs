@@ -82,7 +82,10 @@ fn a_server_that_promotes_itself_goes_on() {
     let line = begun(&server);
     assert!(line.starts_with("promoted, continuing with worker ID 1, layout "), "{line}");
     assert!(line.contains(&format!("high-water mark {mark} (")), "{line}");
+    let watches = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'snowflake_pg standby watch')";
+    assert!(within(SOON, || !server.connect().one::<bool>(watches)), "the standby watch outlives the promotion");
     assert!(!server.log().contains("WARNING:  snowflake_pg"), "{}", server.log());
+    server.connect().batch(10);
 }
 
 /// A promoted server may have issued IDs above its current mark, as an earlier primary. It logs a warning if IDs have led the
