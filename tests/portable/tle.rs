@@ -1,9 +1,7 @@
 //! The script for pg_tle. pg_tle itself is not tested: its function is replaced by one that keeps its arguments, and the functions are then
 //! created as an extension would create them.
 
-use std::fs;
-
-use cluster::{Answer, Client, Scratch, assert_caught, command, ensure, output, repository};
+use cluster::{Answer, Client, assert_caught, ensure};
 
 use crate::compare::{check_sql, vectors};
 use crate::server::{plain, script, tle_script};
@@ -43,42 +41,9 @@ fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
         "{\"id\": \"0\", \"tick\": 0, \"epoch\": \"2024-01-01T00:00:00+00:00\", \"layout\": \"LAYOUT\", \"unix_ms\": 1704067200000, \
          \"sequence\": 0, \"worker_id\": 0, \"created_at\": \"2024-01-01T00:00:00+00:00\", \"datacenter_id\": 0}"
     );
-}
-
-#[test]
-fn an_extension_of_pg_tle_issues_ids() {
-    let server = plain("tle_issues");
     let mut session = server.connect();
-    session.run(STAND_IN);
-    session.run(&tle_script("tle_issues"));
-    create(&mut session).unwrap();
     session.run("SELECT snowflake_configure(7)");
     assert_eq!(session.one::<i32>("SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), 7);
-}
-
-/// The form of the directory that dbdev reads: a control file, and a script with its version that does not control the transaction.
-#[test]
-fn the_directory_for_dbdev_has_the_form_of_an_extension() {
-    let scratch = Scratch::new("portable_dbdev.scripts");
-    output(command(repository().join("scripts/portable")).arg(&scratch.0).arg("dbdev"));
-    let mut names: Vec<String> = fs::read_dir(&scratch.0)
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into())
-        .collect();
-    names.sort();
-    let version = env!("CARGO_PKG_VERSION");
-    let file = format!("snowflake_portable--{version}.sql");
-    assert_eq!(names, [file.clone(), "snowflake_portable.control".into()]);
-    let control = fs::read_to_string(scratch.0.join("snowflake_portable.control")).expect("a text");
-    assert!(control.lines().all(|line| line.split_once(" = ").is_some()), "{control}");
-    assert!(control.contains(&format!("default_version = '{version}'\n")), "{control}");
-    let server = plain("dbdev");
-    let mut session = server.connect();
-    let sql = fs::read_to_string(scratch.0.join(file)).expect("a text");
-    session.run(STAND_IN);
-    session.execute("INSERT INTO pgtle.extension (script) VALUES ($1)", &[&sql]).expect("a script");
-    create(&mut session).unwrap();
-    session.run("SELECT snowflake_configure(7); SELECT snowflake_nextval()");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, assert_caught};
 
-use crate::compare::{check_sql, vectors, wrong};
+use crate::compare::{check_sql, vectors};
 use crate::server::{script, spoilt, twin};
 
 #[test]
@@ -10,13 +10,6 @@ fn every_vector_is_right_without_the_library() {
     let (_server, mut session) = twin("vectors", &script("vectors"));
     assert_eq!(session.one::<String>("SHOW shared_preload_libraries"), "");
     check_sql(&mut session, &vectors()).unwrap();
-}
-
-#[test]
-fn a_wrong_vector_without_the_library_is_caught() {
-    let (_server, mut session) = twin("vectors_wrong", &script("vectors_wrong"));
-    let expected = "the parts of an ID: 1 are wrong, the first is (2022-06-28T16:07:40.105Z,,378,1)";
-    assert_caught(check_sql(&mut session, &wrong()), expected);
 }
 
 /// Mistakes in the script, each with the comparison that finds it.

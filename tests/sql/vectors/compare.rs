@@ -109,14 +109,6 @@ pub fn vectors() -> String {
     fs::read_to_string(repository().join("tests/vectors.json")).expect("the file is in the repository")
 }
 
-/// Returns the vectors with one ID changed.
-pub fn wrong() -> String {
-    let (right, wrong) = ("1541815603606036480\",\"created_at\"", "1541815603606036481\",\"created_at\"");
-    let vectors = vectors();
-    assert_eq!(vectors.matches(right).count(), 1);
-    vectors.replace(right, wrong)
-}
-
 /// Compares the functions of a session with the vectors.
 pub fn check_sql(session: &mut Client, vectors: &str) -> Result<(), String> {
     session.execute("SELECT set_config('test.vectors', $1, false)", &[&vectors]).expect("a setting of any length");
