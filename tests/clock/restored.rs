@@ -7,8 +7,7 @@ use cluster::{Answer, Builder, Cluster, SOON, assert_caught, check_increasing, e
 
 /// Draws IDs before and after all clocks of a server are set by `step`, in seconds.
 fn check_restored(builder: Builder, step: &str) -> Result<(), String> {
-    let mut server = builder.clocks("+0").set("log_min_messages", "debug1").start();
-    let mut session = server.session();
+    let (mut server, mut session) = builder.clocks("+0").set("log_min_messages", "debug1").start_session();
     let mut ids = session.batch(20_000);
     // Long enough for the reservation to be extended, and so for the clocks to be compared.
     thread::sleep(Duration::from_millis(700));

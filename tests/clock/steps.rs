@@ -122,8 +122,7 @@ fn an_hour_back_costs_nothing_and_the_lead_bleeds_off() {
 
 #[test]
 fn a_jump_is_not_followed_and_its_end_is_no_regression() {
-    let server = Cluster::builder("clock_jump").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("clock_jump").clock("+0").start_session();
     session.lead();
     let load = Load::start(&server, 2, Ask::READING, "");
     // Two hours are more than max_jump, an hour.
@@ -149,8 +148,7 @@ fn a_jump_is_not_followed_and_its_end_is_no_regression() {
 
 /// A clock that is far ahead for a moment does not pull the IDs along.
 fn check_poison(builder: Builder) -> Result<(), String> {
-    let server = builder.clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = builder.clock("+0").start_session();
     session.lead();
     let load = Load::start(&server, 2, Ask::READING, "");
     server.set_clock(&offset(until(2070)));
@@ -174,8 +172,8 @@ fn a_generator_that_follows_every_jump_is_caught() {
 
 #[test]
 fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
-    let server = Cluster::builder("clock_wait").set("snowflake_pg.on_clock_regression", "wait").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) =
+        Cluster::builder("clock_wait").set("snowflake_pg.on_clock_regression", "wait").clock("+0").start_session();
     session.lead();
     let begun = Instant::now();
     server.set_clock("-8");
@@ -202,9 +200,8 @@ fn the_setting_wait_waits_for_a_short_step_and_refuses_a_long_one() {
 
 #[test]
 fn the_setting_error_refuses_until_the_clock_is_right_or_the_setting_is_changed() {
-    let mut server =
-        Cluster::builder("clock_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) =
+        Cluster::builder("clock_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start_session();
     let last: i64 = session.one("SELECT snowflake_nextval()");
     server.set_clock("-300");
     let refused = || session.code("SELECT snowflake_nextval()").is_some();
@@ -260,8 +257,8 @@ fn clock_reads_that_are_taken_for_simultaneous_are_caught() {
 fn a_clock_outside_the_layout_at_start_is_an_error_until_it_is_right() {
     // Before the first tick of the layout, and after its last.
     for (year, code) in [(1970, "55000"), (2095, "2200H")] {
-        let server = Cluster::builder(&format!("clock_start_{year}")).clock(&offset(until(year))).start();
-        let mut session = server.session();
+        let (server, mut session) =
+            Cluster::builder(&format!("clock_start_{year}")).clock(&offset(until(year))).start_session();
         assert_eq!(session.code("SELECT snowflake_nextval()").as_deref(), Some(code));
         server.set_clock("+0");
         assert!(session.lead().abs() < 1.0);

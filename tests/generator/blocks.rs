@@ -4,8 +4,8 @@ use cluster::{Answer, Builder, Cluster, assert_caught, check_increasing, check_u
 
 /// Each ID of large batches and of full reservations contains the worker ID of this server.
 fn check_blocks(builder: Builder) -> Result<(), String> {
-    let server = builder.set("snowflake_pg.layout", "41:3:5:8").set("snowflake_pg.datacenter_id", "5").start();
-    let mut session = server.session();
+    let (_server, mut session) =
+        builder.set("snowflake_pg.layout", "41:3:5:8").set("snowflake_pg.datacenter_id", "5").start_session();
     let mut history = Vec::new();
     for count in [1, 255, 256, 257, 1_000, 20_000] {
         let ids = copy_ids(&mut session, &format!("SELECT * FROM snowflake_nextval_batch({count})"));
@@ -42,8 +42,7 @@ fn a_batch_that_runs_into_the_node_bits_is_caught() {
 
 #[test]
 fn a_batch_of_ten_million_ends() {
-    let server = Cluster::builder("large_batch").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("large_batch").start_session();
     // The rows are sorted in memory.
     session.run("SET work_mem = '512MB'");
     let sql = "SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id <= 0)

@@ -19,8 +19,7 @@ const FAILING: [(&str, &str); 12] = [
 ];
 
 fn check_errors(builder: Builder) -> Result<(), String> {
-    let server = builder.set("log_min_messages", "fatal").start();
-    let mut session = server.session();
+    let (server, mut session) = builder.set("log_min_messages", "fatal").start_session();
     let mut other = server.session();
     for (sql, code) in FAILING {
         let found = session.code(sql);
@@ -47,8 +46,7 @@ fn an_error_leaves_nothing_behind() {
 /// Without a worker ID, every draw raises an error in the middle of the slow path. If a lock were held there, the next draw would
 /// find it poisoned.
 fn check_slow_path(builder: Builder) -> Result<(), String> {
-    let server = builder.unset("snowflake_pg.worker_id").start();
-    let mut session = server.session();
+    let (_server, mut session) = builder.unset("snowflake_pg.worker_id").start_session();
     for _ in 0..3 {
         let found = session.code("SELECT snowflake_nextval()");
         ensure!(found.as_deref() == Some("55000"), "gave {found:?}");

@@ -69,8 +69,7 @@ fn a_cancel_that_waits_for_the_last_worker_is_caught() {
 /// would return rows for days.
 #[test]
 fn the_bounds_of_a_trillion_partitions_can_be_cancelled() {
-    let server = Cluster::builder("limits_bounds").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("limits_bounds").start_session();
     let bounds = "snowflake_partition_bounds('2010-11-05Z', '2080-01-01Z', '1 ms')";
     // Each partition is a row, which is read when it is needed.
     assert_eq!(session.all::<i64>(&format!("SELECT from_id FROM (SELECT ({bounds}).*) AS b LIMIT 3")).len(), 3);

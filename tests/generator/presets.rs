@@ -16,12 +16,11 @@ const HONOURED: [(&str, u32, u32, bool); 7] = [
 ];
 
 fn check_server(name: &str, worker: u32, datacenter: u32, reserves: bool) -> Result<(), String> {
-    let mut server = Cluster::builder(&format!("preset_{name}"))
+    let (mut server, mut session) = Cluster::builder(&format!("preset_{name}"))
         .set("snowflake_pg.layout", name)
         .set("snowflake_pg.worker_id", &worker.to_string())
         .set("snowflake_pg.datacenter_id", &datacenter.to_string())
-        .start();
-    let mut session = server.session();
+        .start_session();
     let ids: Vec<i64> = session.all("SELECT snowflake_nextval_batch(10000)");
     ensure!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{name}: IDs do not increase");
     session
@@ -63,8 +62,8 @@ fn a_server_issues_ids_of_every_preset_whose_time_is_not_used_up() {
 
 #[test]
 fn a_preset_whose_time_is_used_up_says_so_and_works_with_a_later_epoch() {
-    let mut server = Cluster::builder("preset_used_up").set("snowflake_pg.layout", "uid-generator").start();
-    let mut session = server.session();
+    let (mut server, mut session) =
+        Cluster::builder("preset_used_up").set("snowflake_pg.layout", "uid-generator").start_session();
     let (code, message) = session.refusal("SELECT snowflake_nextval()");
     assert_eq!([code, message], ["2200H", "the timestamps of layout \"28:22:13@1s\" are exhausted"]);
     let detail = session.batch_execute("SELECT snowflake_nextval()").map_err(|error| cluster::sqlstate(&error).2);

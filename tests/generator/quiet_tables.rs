@@ -87,8 +87,7 @@ fn quiet(name: &str, start: &str) -> Builder {
 
 #[test]
 fn a_random_start_levels_every_modulus() {
-    let server = quiet("quiet", "random").start();
-    let mut session = server.session();
+    let (_server, mut session) = quiet("quiet", "random").start_session();
     let ids = draw(&mut session, IDS, Duration::from_millis(1));
     check_ticks(&ids).unwrap();
     check_moduli(&ids).unwrap();
@@ -98,8 +97,7 @@ fn a_random_start_levels_every_modulus() {
 
 #[test]
 fn with_a_start_at_zero_hashes_are_level_and_numbers_are_not() {
-    let server = quiet("quiet_zero", "zero").start();
-    let mut session = server.session();
+    let (_server, mut session) = quiet("quiet_zero", "zero").start_session();
     let ids = draw(&mut session, IDS, Duration::from_millis(1));
     check_ticks(&ids).unwrap();
     assert_caught(check_moduli(&ids), "modulo 2 ");
@@ -125,8 +123,7 @@ fn check_beginnings(session: &mut Client, draw: &str) -> Result<(), String> {
 
 #[test]
 fn a_reservation_begins_at_0_all_the_same() {
-    let server = quiet("quiet_blocks", "random").start();
-    let mut session = server.session();
+    let (_server, mut session) = quiet("quiet_blocks", "random").start_session();
     check_beginnings(&mut session, "snowflake_reserve(16)").unwrap();
     check_beginnings(&mut session, "snowflake_reserve(1)").unwrap();
     assert_caught(check_beginnings(&mut session, "snowflake_nextval()"), " begins at ");

@@ -12,8 +12,7 @@ use postgres::NoTls;
 /// How often a session that requests one ID now and then was throttled beside five sessions that run `attack` repeatedly, as a
 /// role without privileges.
 fn throttled_beside(name: &str, layout: &str, attack: &'static str) -> Result<i64, String> {
-    let server = Cluster::builder(name).set("snowflake_pg.layout", layout).start();
-    let mut victim = server.session();
+    let (server, mut victim) = Cluster::builder(name).set("snowflake_pg.layout", layout).start_session();
     victim.run("CREATE ROLE attacker");
     let ended = Arc::new(AtomicBool::new(false));
     let attackers: Vec<_> = (0..5)
@@ -66,8 +65,7 @@ fn batches_throttle_no_single_id() {
 fn check_blocks_beside_singles(builder: Builder) -> Result<(), String> {
     const BLOCKS: usize = 10;
     // 64 IDs to a tick are fewer than one session can draw.
-    let server = builder.set("snowflake_pg.layout", "41:10:6").start();
-    let mut victim = server.session();
+    let (server, mut victim) = builder.set("snowflake_pg.layout", "41:10:6").start_session();
     let attackers: Vec<_> = (0..3)
         .map(|_| {
             let mut session = server.connect();

@@ -15,8 +15,8 @@ const DRAW: &str = "SELECT count(*) FROM snowflake_nextval_batch(100000)";
 
 /// A session that would wait for hours responds to timeout, cancel and terminate. Other sessions are served while it waits.
 fn check_interrupts(builder: Builder) -> Result<(), String> {
-    let mut server = builder.set("snowflake_pg.layout", "32:16:1@1s").set("snowflake_pg.max_ahead", "10s").start();
-    let mut session = server.session();
+    let (mut server, mut session) =
+        builder.set("snowflake_pg.layout", "32:16:1@1s").set("snowflake_pg.max_ahead", "10s").start_session();
     let mut other = server.session();
 
     let begin = Instant::now();

@@ -14,8 +14,7 @@ const TWO_YEARS: &str = "+63072000";
 
 #[test]
 fn a_jump_is_followed_once_it_is_accepted() {
-    let server = Cluster::builder("repair_jump").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("repair_jump").clock("+0").start_session();
     session.lead();
     server.set_clock(TWO_YEARS);
     let noticed = || {
@@ -42,8 +41,8 @@ fn a_jump_is_followed_once_it_is_accepted() {
 
 #[test]
 fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
-    let server = Cluster::builder("repair_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) =
+        Cluster::builder("repair_error").set("snowflake_pg.on_clock_regression", "error").clock("+0").start_session();
     let mut ids = session.batch(5000);
     server.set_clock("-300");
     let mut refused = || match session.query("SELECT snowflake_nextval_batch(100)", &[]) {
@@ -67,8 +66,7 @@ fn an_accepted_clock_ends_the_refusal_after_a_step_back() {
 
 #[test]
 fn a_mark_poisoned_by_a_clock_far_ahead_is_lowered_to_the_ids_that_are() {
-    let mut server = Cluster::builder("repair_poison").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("repair_poison").clock("+0").start_session();
     session.run("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
     let mut ids: Vec<i64> = session.all("INSERT INTO orders (n) SELECT generate_series(1, 1000) RETURNING id");
     server.restart_at(Stop::Immediate, TWO_YEARS);

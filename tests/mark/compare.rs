@@ -9,8 +9,7 @@ use postgres::NoTls;
 
 #[test]
 fn ids_are_found_in_tables_of_every_kind() {
-    let server = Cluster::builder("repair_kinds").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("repair_kinds").start_session();
     session.run(
         "CREATE TABLE parts (id bigint) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF parts DEFAULT;
          CREATE TABLE parent (id bigint); CREATE TABLE child () INHERITS (parent);
@@ -70,8 +69,7 @@ fn ids_are_found_in_tables_of_every_kind() {
 
 #[test]
 fn a_mark_is_compared_with_this_servers_ids_alone_and_with_rows_that_are_not_committed() {
-    let server = Cluster::builder("repair_tables").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("repair_tables").start_session();
     session.run(
         "CREATE TABLE a (id bigint PRIMARY KEY); CREATE TABLE b (key bigint);
          CREATE VIEW every_id AS SELECT id FROM a UNION ALL SELECT key FROM b",
@@ -169,8 +167,7 @@ fn a_row_that_is_not_seen_keeps_the_mark_up() {
 
 #[test]
 fn while_the_mark_waits_for_a_table_others_go_on() {
-    let server = Cluster::builder("repair_waits").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("repair_waits").start_session();
     session.run("CREATE TABLE orders (id bigint)");
     let mut ids = session.batch(5000);
     let mut writer = server.connect();

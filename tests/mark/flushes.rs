@@ -41,8 +41,7 @@ fn under_load_the_mark_is_flushed_twice_a_second_whoever_draws() {
 
 #[test]
 fn a_quiet_table_pays_a_flush_in_seconds() {
-    let server = logging("extension_quiet").start();
-    let mut session = server.session();
+    let (server, mut session) = logging("extension_quiet").start_session();
     let begun = Instant::now();
     let mut ids: Vec<i64> = Vec::new();
     while begun.elapsed() < Duration::from_secs(15) {
@@ -56,8 +55,7 @@ fn a_quiet_table_pays_a_flush_in_seconds() {
 
 #[test]
 fn an_idle_server_writes_nothing_and_the_next_id_pays_once() {
-    let server = quiet(logging("extension_idle")).start();
-    let mut session = server.session();
+    let (server, mut session) = quiet(logging("extension_idle")).start_session();
     for _ in 0..3 {
         session.one::<i64>("SELECT max(id) FROM snowflake_nextval_batch(1000) AS id");
     }
@@ -152,8 +150,7 @@ fn a_stuck_flush_that_every_request_logs_is_caught() {
 
 #[test]
 fn who_drops_a_subscription_does_not_keep_others_from_ids() {
-    let server = Cluster::builder("extension_locked").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("extension_locked").start_session();
     let mut holder = server.connect();
     // DROP SUBSCRIPTION takes this lock while it waits for its publisher.
     holder.run("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE");
@@ -167,8 +164,7 @@ fn who_drops_a_subscription_does_not_keep_others_from_ids() {
 
 #[test]
 fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
-    let mut server = Cluster::builder("extension_cancel").start();
-    let mut other = server.session();
+    let (mut server, mut other) = Cluster::builder("extension_cancel").start_session();
     let mut sessions: Vec<Client> = (0..3).map(|_| server.session()).collect();
     let last: i64 = sessions[0].one("SELECT snowflake_nextval()");
     // A standby that does not exist acknowledges no mark.

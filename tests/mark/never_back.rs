@@ -196,8 +196,7 @@ fn a_mark_made_in_a_transaction_that_was_undone_is_caught() {
 
 #[test]
 fn progress_that_is_lost_is_given_back_without_a_restart() {
-    let mut server = Cluster::builder("mark_given").set("fsync", "on").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("mark_given").set("fsync", "on").clock("+0").start_session();
     let mut ids = session.batch(5000);
     session.run("BEGIN; SELECT pg_replication_origin_drop('snowflake_pg'); ROLLBACK");
     let mut refused = || match session.query("SELECT snowflake_nextval_batch(100)", &[]) {
@@ -221,8 +220,7 @@ fn progress_that_is_lost_is_given_back_without_a_restart() {
 
 #[test]
 fn a_crash_after_the_drop_of_the_origin_does_not_begin_anew() {
-    let mut server = Cluster::builder("mark_crashed").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("mark_crashed").clock("+0").start_session();
     let ids = session.batch(5000);
     session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     // There is no replication origin in which the mark could be set.

@@ -10,8 +10,7 @@ use cluster::{
 
 #[test]
 fn only_superusers_and_whom_they_allow_may_repair() {
-    let server = Cluster::builder("repair_rights").start();
-    let mut admin = server.session();
+    let (server, mut admin) = Cluster::builder("repair_rights").start_session();
     admin.run(
         "CREATE ROLE clerk LOGIN; CREATE TABLE closed (id bigint); CREATE TABLE open (id bigint);
          GRANT ALL ON open TO clerk",
@@ -37,8 +36,7 @@ fn only_superusers_and_whom_they_allow_may_repair() {
 
 #[test]
 fn a_server_without_a_number_has_nothing_to_repair() {
-    let server = Cluster::builder("repair_numberless").unset("snowflake_pg.worker_id").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("repair_numberless").unset("snowflake_pg.worker_id").start_session();
     for function in ["snowflake_accept_clock()", "snowflake_set_mark(1, force => true)", "snowflake_set_mark(NULL)"] {
         let refused = session.refusal(&format!("SELECT {function}"));
         assert_eq!(refused, ("55000".into(), "parameter \"snowflake_pg.worker_id\" is not set".into()), "{function}");
@@ -87,8 +85,8 @@ fn a_mark_forced_below_what_was_issued_is_caught() {
 
 #[test]
 fn a_mark_out_of_range_is_refused() {
-    let server = Cluster::builder("repair_range").set("snowflake_pg.layout", "41:5:5:11").start();
-    let mut session = server.session();
+    let (_server, mut session) =
+        Cluster::builder("repair_range").set("snowflake_pg.layout", "41:5:5:11").start_session();
     let ask = |session: &mut Client, arguments: &str| {
         let result = session.batch_execute(&format!("SELECT snowflake_set_mark({arguments})"));
         result.err().map(|error| sqlstate(&error))

@@ -22,8 +22,7 @@ pub fn crash(server: &Cluster, clock: &str) {
 
 /// Sets the clock back by an hour, with each way to end a server. By the clock alone, issuing would begin below the last ID.
 fn check_hour(builder: Builder) -> Result<(), String> {
-    let mut server = builder.clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = builder.clock("+0").start_session();
     for end in ["immediate", "session", "postmaster"] {
         server.set_clock("+0");
         let before = session.batch(5000);

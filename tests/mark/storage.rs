@@ -22,8 +22,7 @@ fn refusal(session: &mut Client) -> [String; 4] {
 
 #[test]
 fn without_its_origin_issuing_stops_with_a_hint() {
-    let mut server = Cluster::builder("dropped").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("dropped").start_session();
     let last: i64 = session.one("SELECT snowflake_nextval()");
     session.run("SELECT pg_replication_origin_drop('snowflake_pg')");
     let [code, message, detail, hint] = refusal(&mut session);
@@ -93,8 +92,7 @@ fn without_a_free_replication_state_there_is_no_mark_and_no_id() {
 
 #[test]
 fn read_only_transactions_and_parallel_workers_extend_too() {
-    let server = Cluster::builder("read_only").set("log_min_messages", "debug1").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("read_only").set("log_min_messages", "debug1").start_session();
     session.run("CREATE TABLE seeds AS SELECT FROM generate_series(1, 5000)");
     let extensions = || server.log().matches("extended the reservation").count();
     session.prefer_parallel(2);
@@ -111,8 +109,7 @@ fn read_only_transactions_and_parallel_workers_extend_too() {
 
 /// A superuser's session sets up the origin for itself while another session draws. Checks the error that the other session gets.
 fn check_origin_in_use(builder: Builder) -> Result<(), String> {
-    let server = builder.start();
-    let mut session = server.session();
+    let (server, mut session) = builder.start_session();
     let mut holder = server.connect();
     session.one::<i64>("SELECT snowflake_nextval()");
     holder.run("SELECT pg_replication_origin_session_setup('snowflake_pg')");
@@ -165,8 +162,7 @@ struct Reset {
 /// up to ten seconds ahead of the clock.
 fn reset_wal(name: &str, end: Stop) -> Reset {
     let builder = Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s");
-    let mut server = builder.set("fsync", "on").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = builder.set("fsync", "on").clock("+0").start_session();
     let mut ids = session.batch(16);
     session.run("CHECKPOINT");
     let checkpointed = server.shown_mark();

@@ -111,8 +111,7 @@ fn a_restarted_machine_begins_at_the_mark() {
 #[test]
 fn setting_the_mark_sets_the_witness_and_lowers_it_only_if_nothing_was_reverted() {
     let machine = Boot::new("witness_set");
-    let mut server = Cluster::builder("witness_set").on(&machine).start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("witness_set").on(&machine).start_session();
     let first: i64 = session.one("SELECT snowflake_nextval()");
     let ahead = "SELECT snowflake_set_mark(snowflake_max_id(now() + interval '12 hours'))";
     session.run(&format!("CREATE TABLE orders (id bigint); {ahead}"));
@@ -151,8 +150,7 @@ fn setting_the_mark_sets_the_witness_and_lowers_it_only_if_nothing_was_reverted(
 #[test]
 fn a_witness_that_is_removed_is_reported_and_the_server_goes_on() {
     let machine = Boot::new("witness_removed");
-    let server = Cluster::builder("witness_removed").on(&machine).start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("witness_removed").on(&machine).start_session();
     session.batch(10);
     machine.reboot();
     let warning = "WARNING:  snowflake_pg: the witness file was removed";

@@ -68,8 +68,7 @@ fn check_days(session: &mut Client, make: &str) -> Result<(), String> {
 
 #[test]
 fn every_row_lies_in_the_partition_of_its_day() {
-    let server = Cluster::builder("partitions").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("partitions").start_session();
     session.run(BOUNDS);
     for zone in ["UTC", "America/New_York", "Pacific/Auckland"] {
         session.run(&format!("SET timezone = '{zone}'"));
@@ -92,8 +91,7 @@ fn every_row_lies_in_the_partition_of_its_day() {
 
 #[test]
 fn hours_weeks_and_months_begin_where_they_do_in_utc() {
-    let server = Cluster::builder("partitions_calendar").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("partitions_calendar").start_session();
     session.run(BOUNDS);
     for zone in ["UTC", "America/New_York"] {
         session.run(&format!("SET timezone = '{zone}'"));
@@ -143,8 +141,7 @@ repeat('n', 55)::regclass, '1 day', 1 | 42622 | name "nnn% | A name can be at mo
 
 #[test]
 fn what_cannot_be_made_is_refused_and_nothing_is() {
-    let server = Cluster::builder("partitions_refused").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("partitions_refused").start_session();
     session.run(BOUNDS);
     session.run(&format!(
         "CREATE TABLE p (id bigint) PARTITION BY RANGE (id); CREATE TABLE plain (id bigint);
@@ -182,8 +179,8 @@ fn partitions_begin_and_end_with_the_layout() {
         ("40:10:12", "2045-09-06 21:36:42.433", (1 << 62) - 1),
         ("30:10:12@1s", "2044-11-12 15:19:58.657", (1 << 52) - 1),
     ] {
-        let server = Cluster::builder("partitions_end").set("snowflake_pg.layout", layout).start();
-        let mut session = server.session();
+        let (_server, mut session) =
+            Cluster::builder("partitions_end").set("snowflake_pg.layout", layout).start_session();
         let bounds = |from: &str, until: &str| {
             format!("SELECT from_id, until_id FROM snowflake_partition_bounds({from}, {until}, '1 month') ORDER BY 1")
         };
@@ -234,8 +231,7 @@ fn check_two_at_once(server: &Cluster, make: &str) -> Result<(), String> {
 
 #[test]
 fn partitions_that_are_there_are_no_error() {
-    let server = Cluster::builder("partitions_again").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("partitions_again").start_session();
     let create = "SELECT snowflake_create_partitions('p', '1 day', COUNT, '2024-02-01 00:00+00')";
     // With wal_level minimal, a transaction that only locks has no transaction ID. Its snapshot could be mistaken for a current
     // one.
@@ -313,8 +309,7 @@ fn check_pruning(session: &mut Client) -> Result<(), String> {
 
 #[test]
 fn partitions_of_other_times_are_left_out() {
-    let server = Cluster::builder("partitions_pruning").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("partitions_pruning").start_session();
     // 26 days before today, today, and three more days.
     session.run(
         "CREATE TABLE p (id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);

@@ -249,8 +249,7 @@ fn check_refused(session: &mut Client, day: &str, calls: &[String], code: &str) 
 
 #[test]
 fn days_become_weeks_or_months_without_a_gap() {
-    let server = Cluster::builder("care_longer").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("care_longer").start_session();
     session.run("SET timezone = 'America/New_York'");
     let (week, month, quarter) = (("2024-03-11", "1 week"), ("2024-04-01", "1 month"), ("2024-04-01", "3 months"));
     for (days, longer) in [
@@ -332,8 +331,7 @@ fn a_partition_is_let_go_of_beside_readers() {
 
 #[test]
 fn a_partition_of_a_table_to_which_others_refer_is_detached_first() {
-    let server = Cluster::builder("care_detach_referred").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("care_detach_referred").start_session();
     session.run(
         "CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
          CREATE TABLE notes (event bigint REFERENCES events);

@@ -21,8 +21,7 @@ pub fn partitions(session: &mut Client, table: &str) -> Vec<String> {
 
 #[test]
 fn a_transaction_with_one_snapshot_is_refused_where_something_is_missing() {
-    let server = Cluster::builder("create_partitions_isolation").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("create_partitions_isolation").start_session();
     session.run(TABLE);
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
         let [code, message, _, hint] = session.error(&format!("BEGIN ISOLATION LEVEL {level}; {}", create(1)));
@@ -55,8 +54,7 @@ fn a_partition_whose_detach_was_broken_off_is_not_taken_for_one() {
 
 #[test]
 fn partitions_that_an_event_trigger_renames_are_returned_and_found_again() {
-    let server = Cluster::builder("create_partitions_trigger").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("create_partitions_trigger").start_session();
     session.run(TABLE);
     session.run(
         "CREATE FUNCTION rename() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -102,8 +100,7 @@ fn a_table_that_is_renamed_meanwhile_gets_its_partitions_all_the_same() {
 
 #[test]
 fn only_ranges_of_ids_are_partitioned() {
-    let server = Cluster::builder("create_partitions_keys").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("create_partitions_keys").start_session();
     for made in [
         "TABLE k (id bigint)",
         "TABLE k (id text) PARTITION BY RANGE (id)",
@@ -130,8 +127,8 @@ fn only_ranges_of_ids_are_partitioned() {
 
 #[test]
 fn the_calendar_ends_before_some_layouts_do() {
-    let server = Cluster::builder("create_partitions_calendar").set("snowflake_pg.layout", "50:1:12").start();
-    let mut session = server.session();
+    let (_server, mut session) =
+        Cluster::builder("create_partitions_calendar").set("snowflake_pg.layout", "50:1:12").start_session();
     session.run(TABLE);
     for call in [
         "snowflake_create_partitions('p', '1 month', 3, '9999-11-15 00:00Z')",
@@ -174,8 +171,7 @@ fn check_counted(session: &mut Client, like: &str) -> Result<(), String> {
 
 #[test]
 fn a_partition_of_another_kind_counts() {
-    let server = Cluster::builder("create_partitions_kinds").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("create_partitions_kinds").start_session();
     session.run("CREATE FOREIGN DATA WRAPPER none; CREATE SERVER far FOREIGN DATA WRAPPER none");
     for like in [
         "TABLE mine PARTITION OF p BOUNDS",
@@ -194,8 +190,7 @@ fn a_partition_of_another_kind_counts() {
 
 #[test]
 fn a_temporary_table_is_neither_taken_for_another_nor_forgotten() {
-    let server = Cluster::builder("create_partitions_temporary").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("create_partitions_temporary").start_session();
     session.run(&format!("{TABLE}; {}", TABLE.replace("CREATE", "CREATE TEMPORARY")));
     let schemas = |session: &mut Client| {
         session.all::<String>(

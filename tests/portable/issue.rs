@@ -91,8 +91,7 @@ fn refusal(session: &mut Client, call: &str) -> [String; 4] {
 #[test]
 fn errors_of_issuing_are_those_of_the_library() {
     let (_twin, mut twin) = issuing("issue_errors", &[]);
-    let library = Cluster::builder("portable_issue_errors_library").start();
-    let mut library = library.session();
+    let (library, mut library) = Cluster::builder("portable_issue_errors_library").start_session();
     for call in &CALLS[..9] {
         assert_eq!(refusal(&mut twin, call), refusal(&mut library, call), "{call}");
     }
@@ -103,8 +102,8 @@ fn errors_of_issuing_are_those_of_the_library() {
         assert_eq!((twin.one::<i64>(&null), library.one::<i64>(&null)), (0, 0), "{call}");
     }
     let (_twin, mut twin) = issuing("issue_errors_sonyflake", &[("snowflake_pg.layout", "sonyflake")]);
-    let library = Cluster::builder("portable_issue_sonyflake").set("snowflake_pg.layout", "sonyflake").start();
-    let mut library = library.session();
+    let (library, mut library) =
+        Cluster::builder("portable_issue_sonyflake").set("snowflake_pg.layout", "sonyflake").start_session();
     assert_eq!(refusal(&mut twin, "snowflake_reserve(2)"), refusal(&mut library, "snowflake_reserve(2)"));
     let parts = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
     assert_eq!(twin.one::<i32>(parts), 7);

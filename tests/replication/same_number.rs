@@ -22,8 +22,7 @@ fn last_issuer(server: &Cluster) -> Option<i32> {
 
 #[test]
 fn a_standby_with_its_primarys_number_is_told_so_once() {
-    let primary = Cluster::builder("number_primary").start();
-    let mut session = primary.session();
+    let (primary, mut session) = Cluster::builder("number_primary").start_session();
     assert_eq!(last_issuer(&primary), None);
     let standby = |name, worker| primary.standby(with_codes(name).set("snowflake_pg.worker_id", worker));
     let mut same = standby("number_same", "1");
@@ -57,11 +56,10 @@ fn a_standby_with_its_primarys_number_is_told_so_once() {
 
 #[test]
 fn a_mark_that_was_set_by_hand_has_no_issuer() {
-    let server = Cluster::builder("number_by_hand")
+    let (server, mut session) = Cluster::builder("number_by_hand")
         .set("snowflake_pg.layout", "41:5:5:12")
         .set("snowflake_pg.datacenter_id", "3")
-        .start();
-    let mut session = server.session();
+        .start_session();
     session.batch(10);
     let both: String =
         session.one("SELECT concat_ws(' ', last_issuer_datacenter_id, last_issuer_worker_id) FROM snowflake_status");

@@ -3,8 +3,7 @@
 use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate};
 
 fn check_standby(primary: Builder, standby: Builder) -> Result<(), String> {
-    let primary = primary.start();
-    let mut session = primary.session();
+    let (primary, mut session) = primary.start_session();
     session.run("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)");
     let before: i64 = session.one("INSERT INTO orders (n) VALUES (1) RETURNING id");
     let standby = primary.standby(standby.set("hot_standby", "on").set("snowflake_pg.worker_id", "2"));

@@ -12,8 +12,7 @@ fn an_error_of_one_segment_does_not_delay_the_others() {
     for tag in ["locked", "orders"] {
         owner.one::<i64>(&format!("SELECT snowflake_registry.create_segment('{tag}', 1, 10)"));
     }
-    let server = server("dense_alone_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("dense_alone_1", &registry).start_session();
     owner.run("BEGIN; SELECT FROM snowflake_registry.segment WHERE tag = 'locked' FOR UPDATE");
     let locked = "SELECT snowflake_segment_nextval('locked')";
     let [code, message, detail, hint] = client.error(locked);
@@ -43,8 +42,7 @@ fn a_tag_that_the_registry_cannot_store_does_not_delay_the_others() {
          SELECT snowflake_registry.create_segment('orders', 1, 10)",
     );
     let latin = string(&host).replace("dbname=postgres", "dbname=latin");
-    let server = server("dense_latin_1", &host).set("snowflake_pg.registry", &latin).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("dense_latin_1", &host).set("snowflake_pg.registry", &latin).start_session();
     for _ in 0..3 {
         let [code, message, detail, hint] = client.error("SELECT snowflake_segment_nextval('日')");
         assert_eq!(code, "22P05", "{message}");
@@ -65,8 +63,7 @@ fn a_registry_that_cannot_create_a_segment_serves_the_others() {
     let mut owner = registry.connect();
     owner.one::<i64>("SELECT snowflake_registry.create_segment('orders', 1, 10)");
     owner.run("ALTER TABLE snowflake_registry.segment ADD CONSTRAINT none CHECK (begins_at IS NULL)");
-    let server = server("dense_error_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("dense_error_1", &registry).start_session();
     client.run("SELECT snowflake_create_series('ticket', 'T-{YYYY}-{n:7}', kind => 'dense')");
     let next = "SELECT snowflake_serial('ticket', date '2026-03-01')";
     for _ in 0..2 {

@@ -11,8 +11,7 @@ use crate::servers::{DRAW, SOON, check_ledger, create, draw, held, registry, ser
 fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
     let mut registry = registry("seg_away", 100);
     create(&registry, "other", 100);
-    let server = server("seg_away_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_away_1", &registry).start_session();
     let mut ledger = vec![draw(&mut client, 60)];
     // The second block is there.
     assert!(within(SOON, || held(&[&server]) == 240), "{}", held(&[&server]));
@@ -73,8 +72,7 @@ fn a_session_that_waits_for_a_frozen_registry_can_be_cancelled() {
 #[test]
 fn heartbeats_go_on_while_a_block_cannot_be_fetched() {
     let registry = registry("seg_locked", 100);
-    let server = server("seg_locked_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_locked_1", &registry).start_session();
     draw(&mut client, 1);
     let mut holder = registry.connect();
     holder.run("BEGIN; LOCK TABLE snowflake_registry.segment IN ACCESS EXCLUSIVE MODE");

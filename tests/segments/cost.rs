@@ -52,8 +52,7 @@ fn check_sleep(server: &Cluster) -> Result<(), String> {
 fn blocks_come_over_one_connection_and_the_registrar_sleeps_afterwards() {
     let registry = logging("seg_cost");
     // Heartbeats are at least 54 s apart.
-    let server = server("seg_cost_1", &registry).set("snowflake_pg.lease", "12h").start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_cost_1", &registry).set("snowflake_pg.lease", "12h").start_session();
     draw(&mut client, 20_000);
     let fetches = "SELECT fetches FROM snowflake_segments";
     assert!(client.one::<i64>(fetches) > 5);

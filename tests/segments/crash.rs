@@ -31,8 +31,7 @@ fn numbers_that_are_not_given_back_are_caught() {
 #[test]
 fn a_server_that_is_stopped_gives_both_blocks_back() {
     let registry = registry("seg_both", 10);
-    let mut server = server("seg_both_1", &registry).start();
-    let mut client = server.session();
+    let (mut server, mut client) = server("seg_both_1", &registry).start_session();
     assert_eq!(draw(&mut client, 8), (1..=8).collect::<Vec<_>>());
     // The second block is there when half of the first one is drawn.
     let fetched = "SELECT coalesce(sum(fetches), 0)::bigint FROM snowflake_segments";
@@ -70,8 +69,7 @@ fn a_crash_leaves_holes_and_repeats_nothing() {
 #[test]
 fn a_session_that_is_killed_leaves_holes_and_repeats_nothing() {
     let registry = registry("seg_backend", 50);
-    let server = server("seg_backend_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_backend_1", &registry).start_session();
     let mut ledger = vec![draw(&mut client, 10)];
     let pid: i32 = client.one("SELECT pg_backend_pid()");
     let killed = cluster::command("kill").args(["-9", &pid.to_string()]).status();

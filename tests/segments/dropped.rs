@@ -41,8 +41,7 @@ fn a_generation_that_is_ignored_is_caught() {
 #[test]
 fn a_server_learns_of_another_generation_with_its_next_block() {
     let registry = registry("seg_learns", 10);
-    let server = server("seg_learns_1", &registry).set("snowflake_pg.lease", "12h").start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_learns_1", &registry).set("snowflake_pg.lease", "12h").start_session();
     assert_eq!(draw(&mut client, 3), [1, 2, 3]);
     drop_segment(&registry, "orders");
     create(&registry, "orders", 1_000);
@@ -63,8 +62,7 @@ fn a_server_learns_of_another_generation_with_its_next_block() {
 #[test]
 fn a_segment_that_was_dropped_is_unknown_after_a_heartbeat() {
     let registry = registry("seg_gone", 1_000);
-    let server = server("seg_gone_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_gone_1", &registry).start_session();
     assert_eq!(draw(&mut client, 3), [1, 2, 3]);
     drop_segment(&registry, "orders");
     assert!(within(SOON, || client.code(DRAW).is_some_and(|code| code == "42704")), "{}", server.log());

@@ -8,8 +8,7 @@ use crate::servers::{DRAW, draw, next_value, registry, server, wait_for_log};
 fn a_server_that_is_fenced_draws_nothing_more_and_gives_nothing_back() {
     let registry = registry("seg_fenced", 100);
     let machine = Boot::new("seg_fenced");
-    let mut server = server("seg_fenced_1", &registry).on(&machine).start();
-    let mut client = server.session();
+    let (mut server, mut client) = server("seg_fenced_1", &registry).on(&machine).start_session();
     assert_eq!(draw(&mut client, 10), (1..=10).collect::<Vec<_>>());
     // For the registry, this is a copy that has renewed the grant.
     let copied = "UPDATE snowflake_registry.node SET nonce = gen_random_uuid(), count = count + 1";

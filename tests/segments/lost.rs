@@ -8,8 +8,7 @@ use crate::servers::{SOON, check_ledger, draw, next_value, registry, server, str
 /// has drawn, and the next number of the lost registry.
 fn restored(name: &str) -> (Cluster, Cluster, Client, Vec<Vec<i64>>, i64) {
     let mut first = registry(&format!("{name}_a"), 100);
-    let known = server(&format!("{name}_1"), &first).start();
-    let mut client = known.session();
+    let (known, mut client) = server(&format!("{name}_1"), &first).start_session();
     let mut ledger = vec![draw(&mut client, 10)];
     let plain = Cluster::builder(&format!("{name}_b")).unset("shared_preload_libraries");
     let mut second = first.backup(plain.set("restore_command", "false"));

@@ -11,8 +11,7 @@ fn refused(client: &mut Client, tag: &str) -> [String; 4] {
 #[test]
 fn a_segment_that_does_not_exist_is_named() {
     let registry = registry("seg_unknown", 10);
-    let server = server("seg_unknown_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("seg_unknown_1", &registry).start_session();
     for _ in 0..2 {
         let [code, message, detail, hint] = refused(&mut client, "'invoices'");
         assert_eq!([code, message, detail], ["42704", "segment \"invoices\" does not exist", ""]);
@@ -36,8 +35,7 @@ fn a_tag_has_one_to_two_hundred_bytes() {
     let registry = registry("seg_length", 10);
     create(&registry, &"é".repeat(100), 10);
     create(&registry, "with \"quotes\" and \\ and {}, ''too''", 10);
-    let server = server("seg_length_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_length_1", &registry).start_session();
     for (tag, bytes) in [("''", 0), ("repeat('x', 201)", 201), ("repeat('é', 101)", 202)] {
         let [code, message, detail, hint] = refused(&mut client, tag);
         assert_eq!([code, message], ["22023", "invalid tag length"]);
@@ -65,8 +63,7 @@ fn a_tag_has_one_to_two_hundred_bytes() {
 
 #[test]
 fn a_server_without_a_registry_says_what_to_do() {
-    let mut server = Cluster::builder("seg_without").start();
-    let mut client = server.session();
+    let (mut server, mut client) = Cluster::builder("seg_without").start_session();
     let [code, message, detail, hint] = refused(&mut client, "'orders'");
     assert_eq!([code, message], ["55000", "this server has no registry"]);
     assert_eq!(detail, "Segment numbers come from a registry, which can be in a database of this server.");
@@ -104,8 +101,7 @@ fn a_segment_at_its_end_says_so() {
     let registry = registry("seg_end", 10);
     let sql = "SELECT snowflake_registry.create_segment('last', 9223372036854775805, 1)";
     registry.connect().one::<i64>(sql);
-    let server = server("seg_end_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("seg_end_1", &registry).start_session();
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 2);
     assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('last')"), i64::MAX - 1);
     let [code, message, detail, hint] = refused(&mut client, "'last'");
@@ -117,8 +113,7 @@ fn a_segment_at_its_end_says_so() {
 fn a_segment_that_gives_out_too_many_numbers_waits() {
     let registry = registry("seg_window", 10);
     registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('short', 1, 1, 1)");
-    let server = server("seg_window_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_window_1", &registry).start_session();
     for number in 1..=64 {
         assert_eq!(client.one::<i64>("SELECT snowflake_segment_nextval('short')"), number);
     }

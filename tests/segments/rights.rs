@@ -12,8 +12,7 @@ pub const NEXT: &str = "SELECT snowflake_serial('ticket', date '2026-03-01')";
 #[test]
 fn only_granted_roles_draw_and_monitoring_roles_look() {
     let registry = registry("seg_roles", 100);
-    let server = server("seg_roles_1", &registry).start();
-    let mut client = server.session();
+    let (server, mut client) = server("seg_roles_1", &registry).start_session();
     client.run("CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_monitor TO ops");
     let mut app = server.connect_as("app");
     let [code, message, ..] = app.error(DRAW);
@@ -34,8 +33,8 @@ const THROUGH_COPY: [&str; 3] = [
 /// Role `app` can insert rows, but it can draw only after it was granted the function.
 fn draw_through_copy(name: &str, fault: Option<&str>) -> Result<(), String> {
     let registry = registry(name, 100);
-    let server = fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start();
-    let mut owner = server.session();
+    let (server, mut owner) =
+        fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start_session();
     owner.run(
         "CREATE ROLE app LOGIN; GRANT pg_execute_server_program TO app;
          CREATE TABLE filled (number bigint DEFAULT snowflake_copy_segment('orders'), n int);
@@ -76,8 +75,8 @@ fn a_privilege_that_copy_does_not_check_is_caught() {
 /// Starts a registry, and a server with a series of kind `dense` and with role `low`, which can connect and create temporary tables.
 pub fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     let registry = empty_registry(name);
-    let server = fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start();
-    let mut owner = server.session();
+    let (server, mut owner) =
+        fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start_session();
     owner.run("CREATE ROLE low LOGIN; CREATE SCHEMA AUTHORIZATION low");
     owner.run(CREATE);
     (registry, server)

@@ -165,8 +165,7 @@ fn the_numbers_of_a_series_are_drawn_by_nothing_but_the_series() {
 #[test]
 fn the_first_and_the_last_day_are_periods() {
     let registry = empty_registry("dense_days");
-    let server = server("dense_days_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("dense_days_1", &registry).start_session();
     for (n, zone) in ["Europe/Berlin", "Asia/Tokyo", "America/Los_Angeles"].iter().enumerate() {
         let create = format!(
             "SELECT snowflake_create_series('days{n}', '{{YYYY}}{{MM}}{{DD}}-{{n:4}}', kind => 'dense', time_zone => '{zone}')"
@@ -188,8 +187,7 @@ fn the_first_and_the_last_day_are_periods() {
 #[test]
 fn a_tag_does_not_depend_on_settings_or_keywords() {
     let registry = empty_registry("dense_quotes");
-    let server = server("dense_quotes_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("dense_quotes_1", &registry).start_session();
     for (name, tag) in
         [("ticket", "public.ticket"), ("system_user", "public.system_user"), ("\"Two \"\"x\"", "public.\"Two \"\"x\"")]
     {
@@ -262,8 +260,7 @@ fn the_segment_of_a_series_is_not_dropped() {
 #[test]
 fn a_series_without_periods_has_a_segment_that_its_owner_creates() {
     let registry = empty_registry("dense_one");
-    let server = server("dense_one_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("dense_one_1", &registry).start_session();
     client.run("SELECT snowflake_create_series('ticket', 'T{n:5}', kind => 'dense')");
     let [code, message, _, hint] = client.error("SELECT snowflake_serial('ticket')");
     assert_eq!([code, message], ["42704", "segment \"public.ticket\" does not exist"]);
@@ -322,8 +319,7 @@ fn a_series_that_is_renamed_or_restored_goes_on() {
 
 #[test]
 fn a_name_that_is_too_long_for_a_tag_is_refused() {
-    let server = Cluster::builder("dense_long").start();
-    let mut client = server.session();
+    let (_server, mut client) = Cluster::builder("dense_long").start_session();
     let name = "\"".repeat(63);
     client.run(&format!("CREATE SCHEMA \"{}\"", name.replace('"', "\"\"")));
     let create = format!(

@@ -16,8 +16,7 @@ fn the_numbers_of_a_tag_without_room_are_given_back() {
     let registry = registry("seg_room", 100);
     let tags = ["a", "b", "c", "d", "e"];
     tags.iter().for_each(|tag| create(&registry, tag, 100));
-    let server = server("seg_room_1", &registry).set("snowflake_pg.max_segments", "2").start();
-    let mut client = server.session();
+    let (_server, mut client) = server("seg_room_1", &registry).set("snowflake_pg.max_segments", "2").start_session();
     for round in 1..=6 {
         for tag in tags {
             assert_eq!(draw_of(&mut client, tag), round, "{tag}");
@@ -76,8 +75,7 @@ fn sixteen_sessions_share_the_blocks_of_a_server() {
 #[test]
 fn parallel_workers_draw_every_number_once() {
     let registry = registry("seg_parallel", 1_000);
-    let server = server("seg_parallel_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("seg_parallel_1", &registry).start_session();
     client.run("CREATE TABLE many AS SELECT n FROM generate_series(1, 50000) AS n; ANALYZE many");
     client.prefer_parallel(2);
     let sql = "SELECT snowflake_segment_nextval('orders') FROM many";

@@ -29,8 +29,7 @@ fn create(registry: &Cluster, tag: &str) {
 fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
     let registry = empty_registry(name);
     create(&registry, "orders");
-    let server = change(server(&format!("{name}_1"), &registry)).start();
-    let mut client = server.session();
+    let (server, mut client) = change(server(&format!("{name}_1"), &registry)).start_session();
     assert_eq!(draw(&mut client, "orders"), None);
     let (ended, refused) = (AtomicBool::new(false), AtomicU64::new(0));
     let count = || refused.load(Ordering::Relaxed);
@@ -63,8 +62,8 @@ fn check(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> 
 /// A server with room for two segments has both of them, and sessions ask for unknown tags.
 fn keep(name: &str, change: impl Fn(Builder) -> Builder) -> Result<(), String> {
     let registry = empty_registry(name);
-    let server = change(server(&format!("{name}_1"), &registry).set("snowflake_pg.max_segments", "2")).start();
-    let mut client = server.session();
+    let (_server, mut client) =
+        change(server(&format!("{name}_1"), &registry).set("snowflake_pg.max_segments", "2")).start_session();
     for tag in ["orders", "parcels"] {
         create(&registry, tag);
         assert_eq!(draw(&mut client, tag), None);

@@ -7,8 +7,7 @@ use crate::servers::{SOON, draw, registry, server};
 #[test]
 fn the_view_shows_the_segments_of_a_server() {
     let registry = registry("seg_view", 100);
-    let server = server("seg_view_1", &registry).start();
-    let mut client = server.session();
+    let (_server, mut client) = server("seg_view_1", &registry).start_session();
     assert_eq!(client.one::<i64>("SELECT count(*) FROM snowflake_segments"), 0);
     draw(&mut client, 10);
     let shown = "SELECT concat_ws(' ', tag, state, next_number, numbers_left, step, fetches, waits, last_error) FROM snowflake_segments";

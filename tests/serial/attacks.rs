@@ -159,8 +159,7 @@ fn check_blocked(owner: &mut Client, server: &Cluster, is_protected: bool, block
 
 #[test]
 fn a_role_that_inserts_rows_gets_no_right_of_the_owner_and_blocks_no_number() {
-    let server = Cluster::builder("serial_privileges").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_privileges").start_session();
     owner.run("CREATE ROLE low LOGIN");
     for attack in &ATTACKS {
         check(&mut owner, &server, NumberedBy::Extension, attack).unwrap();

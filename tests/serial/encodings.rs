@@ -49,8 +49,7 @@ fn a_template_is_text_of_the_database() {
 /// other sessions.
 #[test]
 fn a_long_text_is_refused_before_it_is_copied() {
-    let server = Cluster::builder("serial_long").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("serial_long").start_session();
     session.run("SELECT snowflake_create_series('series', 'S{n:3}'); CREATE TABLE rows (number text)");
     let process = limit_memory(&mut session, 700_000_000);
     for call in [

@@ -31,8 +31,7 @@ const CONDITION: &str = "
 
 #[test]
 fn a_trigger_that_a_role_replaces_runs_nothing_as_the_owner() {
-    let server = Cluster::builder("serial_replaced").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_replaced").start_session();
     owner.run(OBJECTS);
     let mut low = server.connect_as("low");
     low.run(CONDITION);
@@ -58,8 +57,7 @@ fn a_trigger_that_a_role_replaces_runs_nothing_as_the_owner() {
 
 #[test]
 fn rows_of_partitions_are_numbered_with_the_privileges_on_the_partitioned_table() {
-    let server = Cluster::builder("serial_root").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_root").start_session();
     owner.run(OBJECTS);
     let mut low = server.connect_as("low");
     // The privileges suffice.
@@ -71,8 +69,7 @@ fn rows_of_partitions_are_numbered_with_the_privileges_on_the_partitioned_table(
 
 #[test]
 fn a_number_that_a_row_has_taken_along_is_not_written_again() {
-    let server = Cluster::builder("serial_moved").start();
-    let mut owner = server.session();
+    let (_server, mut owner) = Cluster::builder("serial_moved").start_session();
     owner.run(OBJECTS);
     owner.run("INSERT INTO regions VALUES (1, 'a', 'x')");
     let again =
@@ -83,8 +80,7 @@ fn a_number_that_a_row_has_taken_along_is_not_written_again() {
 /// A partitioned table can be a partition itself.
 #[test]
 fn rows_of_a_partition_with_partitions_are_numbered() {
-    let server = Cluster::builder("serial_levels").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_levels").start_session();
     owner.run(OBJECTS);
     // The privileges on the numbered table suffice, and rows that are inserted above get their numbers, too.
     owner.run("GRANT SELECT, INSERT, UPDATE ON region_a TO low");

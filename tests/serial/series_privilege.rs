@@ -24,8 +24,7 @@ fn start(name: &str, fault: Option<&str>) -> Cluster {
 /// Both for a superuser who makes the trigger for the owner, and for a privilege that is revoked later.
 #[test]
 fn the_owner_of_a_table_needs_the_privilege_for_each_row() {
-    let server = Cluster::builder("serial_owners").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_owners").start_session();
     owner.run(OBJECTS);
     let mut branch = server.connect_as("branch");
     let grant = "GRANT TRIGGER ON books.invoice TO branch";
@@ -147,8 +146,7 @@ fn a_trigger_with_the_last_series_of_a_name_is_caught() {
 /// A role that may insert rows, but lacks a privilege that the number needs.
 #[test]
 fn a_role_that_may_not_number_rows_is_told_what_to_grant() {
-    let server = Cluster::builder("serial_lacking").start();
-    let mut owner = server.session();
+    let (server, mut owner) = Cluster::builder("serial_lacking").start_session();
     owner.run(OBJECTS);
     owner.run(
         "GRANT TRIGGER ON books.invoice TO branch; CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA branch TO clerk;

@@ -78,8 +78,8 @@ fn only_transactions_with_a_number_of_the_same_period_wait() {
 
 #[test]
 fn a_prepared_transaction_has_its_number_and_keeps_the_others_waiting() {
-    let server = Cluster::builder("serial_prepared").set("max_prepared_transactions", "1").start();
-    let mut session = server.session();
+    let (server, mut session) =
+        Cluster::builder("serial_prepared").set("max_prepared_transactions", "1").start_session();
     session.run(
         "SELECT snowflake_create_series('invoice', 'INV-{n:4}');
          CREATE TABLE at_commit (number text);

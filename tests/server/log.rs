@@ -91,8 +91,7 @@ fn a_server_that_promotes_itself_goes_on() {
 /// A promoted server may have issued IDs above its current mark, as an earlier primary. It logs a warning if IDs have led the
 /// clock.
 fn check_lead(primary_clock: &str) -> Result<(), String> {
-    let primary = Cluster::builder("log_lead_primary").clock("+0").start();
-    let mut session = primary.session();
+    let (primary, mut session) = Cluster::builder("log_lead_primary").clock("+0").start_session();
     session.batch(10);
     primary.set_clock(primary_clock);
     let stepped = within(SOON, || {
@@ -173,8 +172,7 @@ fn a_server_that_cannot_issue_says_why_when_it_starts() {
 
 /// The end of the layout is logged again while IDs are drawn, but not each time.
 fn check_end(builder: Builder) -> Result<(), String> {
-    let server = builder.clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = builder.clock("+0").start_session();
     session.batch(10);
     ensure!(!server.log().contains("will be exhausted in"), "told without need:\n{}", server.log());
     // The default layout ends in July 2080.
@@ -205,8 +203,7 @@ fn a_layout_that_ends_before_long_is_warned_of_once_a_day() {
 
 /// A clock that is repeatedly set back and forth does not fill the log. The next message says how many were withheld.
 fn check_limit(builder: Builder) -> Result<(), String> {
-    let server = builder.clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = builder.clock("+0").start_session();
     session.batch(10);
     let count = |session: &mut Client, what: &str| -> i64 {
         session.batch(10);

@@ -4,9 +4,10 @@ use cluster::{Answer, Cluster, Stop};
 
 #[test]
 fn without_preload_every_function_says_what_to_do() {
-    let server =
-        Cluster::builder("no_preload").unset("shared_preload_libraries").unset("snowflake_pg.worker_id").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("no_preload")
+        .unset("shared_preload_libraries")
+        .unset("snowflake_pg.worker_id")
+        .start_session();
     let at = "timestamptz '2024-01-01 00:00:00+00'";
     let need_preload = [
         "snowflake_nextval()".to_string(),

@@ -60,13 +60,12 @@ fn a_server_with_a_wrong_identity_does_not_start_and_says_why() {
 fn every_way_to_write_a_right_identity_is_understood() {
     // 2010-11-04 01:42:54.657 UTC, written in four ways.
     for epoch in ["1288834974657", "2010-11-04T01:42:54.657Z", "2010-11-04 03:42:54.657+02", ""] {
-        let server = Cluster::builder("understood")
+        let (server, mut session) = Cluster::builder("understood")
             .set("snowflake_pg.worker_id", " 31 ")
             .set("snowflake_pg.datacenter_id", "31")
             .set("snowflake_pg.layout", "41:5:5:12@1ms")
             .set("snowflake_pg.epoch", epoch)
-            .start();
-        let mut session = server.session();
+            .start_session();
         let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
         for part in ["\"worker_id\": 31", "\"datacenter_id\": 31", "\"epoch\": \"2010-11-04T01:42:54.657+00:00\""] {
             assert!(described.contains(part), "{epoch:?}: {described}");
@@ -86,8 +85,8 @@ fn every_way_to_write_a_right_identity_is_understood() {
         let read: String = server.session().one("SELECT snowflake_describe(snowflake_nextval()) ->> 'epoch'");
         assert_eq!(read, midnight, "{epoch:?}");
     }
-    let sonyflake = Cluster::builder("understood").set("snowflake_pg.layout", "Sonyflake").start();
-    let mut session = sonyflake.session();
+    let (_sonyflake, mut session) =
+        Cluster::builder("understood").set("snowflake_pg.layout", "Sonyflake").start_session();
     let described: String = session.one("SELECT snowflake_describe(snowflake_nextval())::text");
     assert!(described.contains("\"epoch\": \"2014-09-01T00:00:00+00:00\""), "{described}");
     assert!(
@@ -121,8 +120,7 @@ fn a_misspelt_name_is_reported() {
 
 /// No session, role or database can give the server another worker ID.
 fn check_only_configuration(builder: Builder) -> Result<(), String> {
-    let mut server = builder.start();
-    let mut session = server.session();
+    let (mut server, mut session) = builder.start_session();
     session.run("CREATE ROLE clerk LOGIN SUPERUSER");
     for (name, value) in [("worker_id", "2"), ("datacenter_id", "0"), ("layout", "41:11:11"), ("epoch", "0")] {
         let setting = format!("snowflake_pg.{name} = '{value}'");

@@ -23,8 +23,7 @@ fn issued(session: &mut Client) -> i64 {
 /// The counts of many sessions, of ended sessions, and of parallel workers.
 fn check_counts(builder: Builder) -> Result<(), String> {
     // So few connections that slots are used again. From 17 on, the slot that has been free for longest comes first.
-    let server = builder.set("max_connections", "20").start();
-    let mut watcher = server.session();
+    let (server, mut watcher) = builder.set("max_connections", "20").start_session();
     let running: Vec<_> = (0..8)
         .map(|_| {
             let mut session = server.connect();
@@ -77,12 +76,11 @@ fn counts_that_go_with_their_session_are_caught() {
 
 #[test]
 fn the_row_agrees_with_what_the_server_knows() {
-    let server = Cluster::builder("status")
+    let (server, mut session) = Cluster::builder("status")
         .set("snowflake_pg.layout", "41:5:5:12")
         .set("snowflake_pg.datacenter_id", "3")
         .set("snowflake_pg.worker_id", "17")
-        .start();
-    let mut session = server.session();
+        .start_session();
     let one = |session: &mut Client, condition: &str| {
         let found: Option<bool> = session.one(&format!("SELECT {condition} FROM snowflake_status"));
         assert_eq!(found, Some(true), "{condition}");
@@ -144,8 +142,7 @@ fn whoever_watches_the_server_reads_the_views_and_nobody_else() {
 /// A view with one row for which the planner expects many rows is compiled (`jit`) for each query, which takes much longer than to run it.
 #[test]
 fn the_planner_expects_one_row() {
-    let server = Cluster::builder("status_planned").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("status_planned").start_session();
     let plan = session.plan("SELECT * FROM snowflake_status");
     assert!(plan.lines().filter(|line| line.contains("rows=")).all(|line| line.contains("rows=1 ")), "{plan}");
     let old = "ALTER FUNCTION snowflake_status() ROWS 1000";
@@ -155,8 +152,8 @@ fn the_planner_expects_one_row() {
 
 #[test]
 fn a_reset_lets_all_counts_begin_again() {
-    let server = Cluster::builder("status_reset").set("snowflake_pg.max_ahead", "2ms").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) =
+        Cluster::builder("status_reset").set("snowflake_pg.max_ahead", "2ms").clock("+0").start_session();
     // Repeats until two sessions have contended, and until a session whose requests take a whole tick was throttled.
     let mut drawn = 0;
     let contended = within(Duration::from_secs(60), || {
@@ -220,8 +217,7 @@ fn state(session: &mut Client) -> (String, bool) {
 #[test]
 fn a_server_that_refuses_says_why_before_anybody_asks() {
     let agreed = |state: &str| (state.to_string(), true);
-    let mut server = Cluster::builder("status_states").clock("+0").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("status_states").clock("+0").start_session();
     assert_eq!(state(&mut session), agreed("idle"));
     assert_eq!(state(&mut session), agreed("issuing"));
 
@@ -275,8 +271,7 @@ fn a_server_that_refuses_says_why_before_anybody_asks() {
 
 #[test]
 fn after_a_crash_of_a_session_counting_begins_anew() {
-    let server = Cluster::builder("status_crash").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("status_crash").start_session();
     let before: std::time::SystemTime = session.one("SELECT stats_reset FROM snowflake_status");
     session.batch(1_000);
     assert!(server.kill_session(&mut Chance::of("status_crash")), "nobody to kill");
@@ -291,8 +286,8 @@ fn after_a_crash_of_a_session_counting_begins_anew() {
 
 #[test]
 fn a_clock_that_is_waited_for_is_a_problem_until_it_is_back() {
-    let server = Cluster::builder("status_clock").clock("+0").set("snowflake_pg.on_clock_regression", "error").start();
-    let mut session = server.session();
+    let (server, mut session) =
+        Cluster::builder("status_clock").clock("+0").set("snowflake_pg.on_clock_regression", "error").start_session();
     session.batch(10);
     server.set_clock("-60");
     let refused = |session: &mut Client| session.code("SELECT snowflake_nextval()").is_some();

@@ -25,8 +25,7 @@ fn row(problem: &str, worker: impl Into<Option<i32>>, ids: i64, first: i64, last
 
 #[test]
 fn each_kind_of_problem_is_found_and_told_apart() {
-    let server = Cluster::builder("check").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("check").start_session();
     session.run(
         "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int);
          INSERT INTO orders (n) SELECT generate_series(1, 10000)",
@@ -80,8 +79,7 @@ fn each_kind_of_problem_is_found_and_told_apart() {
 
 #[test]
 fn tables_partitions_views_domains_and_strange_names_are_read() {
-    let server = Cluster::builder("check_tables").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("check_tables").start_session();
     session.run(
         "CREATE SCHEMA \"Odd \"\"schema\";
          CREATE DOMAIN key AS bigint;
@@ -108,8 +106,7 @@ fn tables_partitions_views_domains_and_strange_names_are_read() {
 
 #[test]
 fn an_answer_to_nothing_is_an_error() {
-    let server = Cluster::builder("check_errors").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("check_errors").start_session();
     session.run(
         "CREATE TABLE orders (id bigint, name text, key uuid, shown snowflake_text, price numeric);
          INSERT INTO orders VALUES (1, 'one');
@@ -167,12 +164,11 @@ fn ids_are_read_with_the_layout_of_the_server() {
         ("check_none", "41:0:12", "0", "0", "0, 0", (None, None)),
     ];
     for (name, layout, datacenter, worker, foreign, shown) in layouts {
-        let server = Cluster::builder(name)
+        let (_server, mut session) = Cluster::builder(name)
             .set("snowflake_pg.layout", layout)
             .set("snowflake_pg.datacenter_id", datacenter)
             .set("snowflake_pg.worker_id", worker)
-            .start();
-        let mut session = server.session();
+            .start_session();
         session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3000)");
         assert_eq!(check(&mut session, "'orders'"), [], "{layout}");
         // An hour ahead, so that the ID is also found in a layout without a worker ID.
@@ -203,8 +199,7 @@ fn ids_are_read_with_the_layout_of_the_server() {
 
 #[test]
 fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
-    let server = Cluster::builder("check_lowered").clock("+0").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("check_lowered").clock("+0").start_session();
     session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     // A minute back, so that the next IDs of this server lead the clock.
     server.set_clock("-60");
@@ -220,8 +215,8 @@ fn ids_above_a_mark_that_was_lowered_are_found_and_a_lead_is_no_future() {
 
 #[test]
 fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
-    let server = Cluster::builder("check_wide").set("snowflake_pg.layout", "12:24:24:3").start();
-    let mut session = server.session();
+    let (_server, mut session) =
+        Cluster::builder("check_wide").set("snowflake_pg.layout", "12:24:24:3").start_session();
     session.run(
         "CREATE TABLE wide AS SELECT n::bigint * 8 AS id FROM generate_series(1, 65536) AS n;
          CREATE TABLE wider AS TABLE wide; INSERT INTO wider VALUES (0)",
@@ -235,8 +230,7 @@ fn a_column_with_the_numbers_of_too_many_servers_is_refused() {
 
 #[test]
 fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
-    let server = Cluster::builder("check_load").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("check_load").start_session();
     Load::prepare(&server);
     let load = Load::start(&server, 4, Ask::ALL, "");
     session.run("CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), n int)");
@@ -270,8 +264,7 @@ fn nothing_is_found_while_ids_are_issued_and_nothing_is_in_the_way() {
 
 #[test]
 fn a_standby_checks_what_it_has() {
-    let server = Cluster::builder("check_primary").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("check_primary").start_session();
     session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     let standby = server.standby(Cluster::builder("check_standby").set("snowflake_pg.worker_id", "1"));
     let mut replica = standby.connect();
@@ -287,8 +280,7 @@ fn a_standby_checks_what_it_has() {
 
 #[test]
 fn without_a_mark_or_a_number_of_its_own_a_server_vouches_for_nothing() {
-    let mut server = Cluster::builder("check_unknown").start();
-    let mut session = server.session();
+    let (mut server, mut session) = Cluster::builder("check_unknown").start_session();
     session.run("CREATE TABLE orders AS SELECT snowflake_nextval() AS id FROM generate_series(1, 100)");
     let row_of = |session: &mut Client, problem: &str| {
         let (first, last) = (session.one("SELECT min(id) FROM orders"), session.one("SELECT max(id) FROM orders"));

@@ -45,8 +45,7 @@ fn a_tweak_that_is_ignored_is_caught() {
 
 #[test]
 fn parallel_workers_conceal_alike() {
-    let server = Cluster::builder("conceal_parallel").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("conceal_parallel").start_session();
     session.run(
         "CREATE TABLE ids AS SELECT n * 922337203685 AS id FROM generate_series(1::bigint, 100000) AS n; ANALYZE ids",
     );

@@ -71,8 +71,7 @@ fn check_batches(session: &mut Client, default: &str) -> Result<(), String> {
 
 #[test]
 fn copy_writes_no_more_wal_than_with_a_sequence() {
-    let server = Cluster::builder("copy").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("copy").start_session();
     check_batches(&mut session, "snowflake_nextval()").unwrap();
     // A domain whose default is an ID.
     session.run("CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval()");

@@ -6,8 +6,7 @@ use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, within};
 
 /// The time of a new ID is that of the clock, and never decreases in a session.
 fn check_time(builder: Builder) -> Result<(), String> {
-    let server = builder.start();
-    let mut session = server.session();
+    let (_server, mut session) = builder.start_session();
     for _ in 0..100 {
         let row = session
             .query_one(
@@ -45,8 +44,7 @@ fn microseconds_taken_for_milliseconds_are_caught() {
 fn infinity_lies_beyond_every_layout() {
     // One layout ends long before PostgreSQL's timestamps do, and the other one outlasts them.
     for layout in ["41:10:10", "54:2:4"] {
-        let server = Cluster::builder("infinity").set("snowflake_pg.layout", layout).start();
-        let mut session = server.session();
+        let (_server, mut session) = Cluster::builder("infinity").set("snowflake_pg.layout", layout).start_session();
         for function in ["min_id", "max_id"] {
             for at in ["infinity", "-infinity"] {
                 let (code, message) = session.refusal(&format!("SELECT snowflake_{function}('{at}')"));

@@ -5,8 +5,7 @@ use cluster::{Answer, Builder, Cluster, Host, assert_caught, ensure, not_tested}
 const CURRENT: &str = "SELECT snowflake_currval()";
 
 fn check_discard(builder: Builder) -> Result<(), String> {
-    let server = builder.start();
-    let mut session = server.session();
+    let (server, mut session) = builder.start_session();
     // As a separate statement, prepared, and in a function.
     session.run(
         "CREATE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DISCARD SEQUENCES; END $$;
@@ -62,8 +61,7 @@ fn another_library_that_looks_at_statements_is_passed_on_to() {
         [("discard_after", "pg_stat_statements, snowflake_pg"), ("discard_before", "snowflake_pg, pg_stat_statements")]
     {
         check_discard(Cluster::builder(name).set("shared_preload_libraries", libraries)).unwrap();
-        let server = Cluster::builder(name).set("shared_preload_libraries", libraries).start();
-        let mut session = server.session();
+        let (_server, mut session) = Cluster::builder(name).set("shared_preload_libraries", libraries).start_session();
         session.run("CREATE EXTENSION pg_stat_statements");
         session.run("DISCARD ALL");
         let seen: i64 = session.one("SELECT calls FROM pg_stat_statements WHERE query = 'DISCARD ALL'");

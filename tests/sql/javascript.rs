@@ -35,8 +35,7 @@ fn node(program: &str, input: &str) -> String {
 
 /// A server with 1,002 orders, numbered in the order of their IDs: the first ID of the layout, issued IDs, and the last ID.
 fn orders(builder: Builder) -> (Cluster, Client) {
-    let server = builder.start();
-    let mut session = server.session();
+    let (server, mut session) = builder.start_session();
     session
         .run(
             "CREATE TABLE orders (n integer GENERATED ALWAYS AS IDENTITY, id bigint PRIMARY KEY DEFAULT snowflake_nextval());
@@ -101,8 +100,7 @@ fn longer_ids_pass_as_text_and_not_as_numbers() {
 
 #[test]
 fn a_description_keeps_all_digits() {
-    let server = Cluster::builder("javascript_described").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("javascript_described").start_session();
     let read = "process.stdout.write(String(JSON.parse(require('fs').readFileSync(0, 'utf8')).id))";
     let id = 1_766_614_946_411_443_056_i64;
     let described: String = session.one(&format!("SELECT snowflake_describe({id})::text"));

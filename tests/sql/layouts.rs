@@ -125,11 +125,10 @@ fn bounds_of_any_range_meet_and_cover_it() {
     let mut chance = Chance::of("bounds_of_any_range_meet_and_cover_it");
     for (n, like) in LAYOUTS.into_iter().enumerate() {
         let (layout, epoch, ..) = like;
-        let server = Cluster::builder(&format!("layouts_bounds_{n}"))
+        let (_server, mut session) = Cluster::builder(&format!("layouts_bounds_{n}"))
             .set("snowflake_pg.layout", layout)
             .set("snowflake_pg.epoch", epoch)
-            .start();
-        let mut session = server.session();
+            .start_session();
         session.run("SET timezone = 'America/New_York'");
         ranges(&mut session, &mut chance, like);
         check_bounds(&mut session, "snowflake_partition_bounds").unwrap_or_else(|wrong| panic!("{layout}: {wrong}"));
@@ -229,8 +228,7 @@ fn check_indexed(session: &mut Client, wanted: &str, condition: &str, same: &str
 
 #[test]
 fn an_index_on_a_part_of_an_id_is_used_and_right() {
-    let server = Cluster::builder("layouts_index").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("layouts_index").start_session();
     ids(&mut session);
     session.run(
         "CREATE INDEX by_time ON ids (snowflake_timestamp(id, '41:10:12'));

@@ -27,8 +27,7 @@ fn check_up_to_now(session: &mut Client, condition: &str) -> Result<(), String> 
 
 #[test]
 fn a_range_up_to_now_reads_no_partition_that_was_made_in_advance() {
-    let server = Cluster::builder("planner_up_to_now").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("planner_up_to_now").start_session();
     session.run(
         "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
          SELECT snowflake_create_partitions('events', '1 day', 30, now() - interval '20 days');

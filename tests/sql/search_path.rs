@@ -120,8 +120,7 @@ fn check_answer(session: &mut Client, call: &str, part: &str) -> Result<(), Stri
 
 #[test]
 fn names_of_the_session_change_nothing() {
-    let server = Cluster::builder("search_path").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("search_path").start_session();
     for made in [TRAP, TABLES, NAIVE] {
         session.run(made);
     }

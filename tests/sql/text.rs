@@ -178,8 +178,7 @@ fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), S
 
 #[test]
 fn a_stored_text_is_found_over_its_index() {
-    let server = Cluster::builder("text_index").start();
-    let mut session = server.session();
+    let (server, mut session) = Cluster::builder("text_index").start_session();
     let text = "snowflake_to_text(306 + 0)";
     for kind in ["snowflake_text", "text COLLATE \"C\"", "varchar(13) COLLATE \"C\""] {
         check_index(&mut session, kind, text).unwrap_or_else(|wrong| panic!("{kind}: {wrong}"));

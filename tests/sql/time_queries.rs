@@ -108,8 +108,7 @@ fn check_ranges(session: &mut Client, between: &str) -> Result<(), String> {
 
 #[test]
 fn a_range_of_time_has_the_rows_of_that_time() {
-    let server = Cluster::builder("time_queries").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("time_queries").start_session();
     session.run(&format!("{EVENTS}; {CORNERS}"));
     check_ranges(&mut session, "snowflake_between").unwrap();
 
@@ -167,8 +166,7 @@ fn check_operators(
 
 #[test]
 fn the_first_and_last_id_of_a_tick_make_every_kind_of_range() {
-    let server = Cluster::builder("time_operators").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("time_operators").start_session();
     let own = EVENTS.replace("999999", "99999");
     let other = |name: &str, encode: &str| own.replace("events", name).replace(PARTS, encode);
     let discord = other("discord", "n % 4 / 2 * 31, n % 2 * 4095, n % 4 * 10, 'discord'");
@@ -233,8 +231,7 @@ fn check_plans(session: &mut Client) -> Result<(), String> {
 
 #[test]
 fn a_range_of_time_is_an_index_range_of_about_the_size_that_the_planner_expects() {
-    let server = Cluster::builder("time_plans").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("time_plans").start_session();
     // One row every 8.64 s of the last 10 days, so that a day is a tenth.
     let recent = "CREATE TABLE recent (id bigint PRIMARY KEY);
         INSERT INTO recent
@@ -316,8 +313,7 @@ fn check_paging(session: &mut Client, backwards: &str, forwards: &str) -> Result
 
 #[test]
 fn pages_that_follow_the_last_id_have_every_row_once_and_in_order() {
-    let server = Cluster::builder("time_paging").start();
-    let mut session = server.session();
+    let (_server, mut session) = Cluster::builder("time_paging").start_session();
     session.run(EVENTS);
     let (back, forth) = ("id < $1 ORDER BY id DESC", "id > $1 ORDER BY id");
     check_paging(&mut session, back, forth).unwrap();

@@ -86,6 +86,13 @@ impl Builder {
         cluster
     }
 
+    /// Creates the cluster, starts it, and connects to it like [`Cluster::session`].
+    pub fn start_session(self) -> (Cluster, Client) {
+        let cluster = self.start();
+        let session = cluster.session();
+        (cluster, session)
+    }
+
     /// Returns the cluster with an empty data directory, which replaces the data directory of an earlier run. The caller fills
     /// the new directory.
     pub fn empty(self) -> Cluster {
