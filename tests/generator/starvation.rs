@@ -42,22 +42,15 @@ fn throttled_beside(name: &str, layout: &str, attack: &'static str) -> Result<i6
 }
 
 #[test]
-fn blocks_in_the_default_layout_throttle_no_single_id() {
-    let waits = throttled_beside("starvation_default", "41:10:12", "SELECT snowflake_reserve(4096)");
-    assert_eq!(waits, Ok(0));
-}
-
-#[test]
-fn blocks_in_a_layout_of_seconds_throttle_no_single_id() {
-    let waits = throttled_beside("starvation_seconds", "31:10:22@1s", "SELECT snowflake_reserve(200000)");
-    assert_eq!(waits, Ok(0));
-}
-
-#[test]
-fn batches_throttle_no_single_id() {
+fn blocks_and_batches_throttle_no_single_id() {
     let draw = "SELECT count(*) FROM snowflake_nextval_batch(300000)";
-    for (name, layout) in [("starvation_batches", "41:10:12"), ("starvation_long_batches", "31:10:20@1s")] {
-        assert_eq!(throttled_beside(name, layout, draw), Ok(0), "{layout}");
+    for (name, layout, attack) in [
+        ("starvation_blocks", "41:10:12", "SELECT snowflake_reserve(4096)"),
+        ("starvation_long_blocks", "31:10:22@1s", "SELECT snowflake_reserve(200000)"),
+        ("starvation_batches", "41:10:12", draw),
+        ("starvation_long_batches", "31:10:20@1s", draw),
+    ] {
+        assert_eq!(throttled_beside(name, layout, attack), Ok(0), "{attack} in {layout}");
     }
 }
 
@@ -91,7 +84,7 @@ fn check_blocks_beside_singles(builder: Builder) -> Result<(), String> {
 
 #[test]
 fn single_ids_without_a_pause_keep_no_block_waiting_for_ever() {
-    check_blocks_beside_singles(Cluster::builder("starvation_blocks")).unwrap();
+    check_blocks_beside_singles(Cluster::builder("starvation_singles")).unwrap();
 }
 
 #[test]

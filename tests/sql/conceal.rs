@@ -1,6 +1,6 @@
-//! Concealed IDs on a server are those that the core computes, in parallel workers too, and the tweak counts.
+//! Concealed IDs on a server are those that the core computes, and the tweak counts.
 
-use cluster::{Answer, Builder, Chance, Cluster, assert_caught, ensure};
+use cluster::{Builder, Chance, Cluster, assert_caught, ensure};
 use flake::{Concealer, to_text};
 
 /// Compares each function with the core, for random IDs, keys and tweaks.
@@ -41,19 +41,4 @@ fn concealed_ids_are_those_of_the_core() {
 fn a_tweak_that_is_ignored_is_caught() {
     let builder = Cluster::builder("conceal_fault").fault("TweakIgnored");
     assert_caught(check_functions(builder, "conceal_fault"), "is concealed with another tweak or key");
-}
-
-#[test]
-fn parallel_workers_conceal_alike() {
-    let (_server, mut session) = Cluster::builder("conceal_parallel").start_session();
-    session.run(
-        "CREATE TABLE ids AS SELECT n * 922337203685 AS id FROM generate_series(1::bigint, 100000) AS n; ANALYZE ids",
-    );
-    let sum = "SELECT sum(snowflake_conceal(id, 'sixteen-byte-key', 'ids'))::text FROM ids
-               WHERE snowflake_reveal(snowflake_conceal(id, 'sixteen-byte-key', 'ids'), 'sixteen-byte-key', 'ids') = id";
-    let alone: String = session.one(sum);
-    session.prefer_parallel(2);
-    let plan = session.plan(sum);
-    assert!(plan.contains("Parallel Seq Scan on ids"), "{plan}");
-    assert_eq!(session.one::<String>(sum), alone);
 }

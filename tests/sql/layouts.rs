@@ -161,12 +161,14 @@ const OWN: [&str; 4] = [
     "snowflake_min_id(timestamptz '2024-01-01Z' + n * interval '1 s')",
     "snowflake_to_text(id)",
 ];
-const TOLD: [&str; 5] = [
+const TOLD: [&str; 7] = [
     "snowflake_decode(id, 'discord')",
     "snowflake_decode(id, '29:21:13@1s', '2016-09-20Z')",
     "snowflake_timestamp(id, '41:10:12')",
     "snowflake_min_id(timestamptz '2024-01-01Z' + n * interval '1 s', 'discord')",
     "snowflake_from_text(snowflake_to_text(id))",
+    "snowflake_conceal(id, 'sixteen-byte-key', 'ids')",
+    "snowflake_reveal(id, 'sixteen-byte-key', 'ids')",
 ];
 
 fn ids(session: &mut Client) {

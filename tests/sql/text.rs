@@ -115,53 +115,6 @@ fn texts_sort_like_ids_in_every_database() {
     }
 }
 
-/// The collations in which a column called `plain`, read as the expression `text`, sorts differently from the numbers.
-fn wrong_collations(session: &mut Client, text: &str) -> Vec<String> {
-    let all = session.all::<String>(
-        "SELECT quote_ident(collname) FROM pg_collation
-         WHERE collisdeterministic AND collencoding IN (-1, pg_char_to_encoding('UTF8')) ORDER BY 1",
-    );
-    let wrong = |collation: &String| {
-        session.one::<bool>(&format!(
-            "SELECT bool_or(NOT later)
-             FROM (SELECT id > lag(id) OVER (ORDER BY {text}) AS later
-                   FROM (SELECT id, plain COLLATE {collation} AS plain FROM pairs) AS pairs) AS pairs"
-        ))
-    };
-    all.into_iter().filter(wrong).collect()
-}
-
-#[test]
-fn the_type_decides_in_every_collation() {
-    let server = Cluster::builder("text_collations").start();
-    if !has_icu(&server) {
-        return;
-    }
-    let mut session = server.session();
-    // Every pair of digits, to include letters of two characters, and other texts.
-    session.run(
-        "CREATE TABLE pairs AS
-             SELECT snowflake_from_text(plain) AS id, plain
-             FROM (SELECT '0' || a || b || '0000000000'
-                   FROM regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS a,
-                        regexp_split_to_table('0123456789ABCDEFGHJKMNPQRSTVWXYZ', '') AS b
-                   UNION SELECT snowflake_to_text(hashint8extended(n, 7) & 9223372036854775807)
-                   FROM generate_series(1, 500) AS n) AS texts (plain);
-         CREATE COLLATION as_numbers (provider = icu, locale = 'en-u-kn-true');
-         CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit')",
-    );
-    assert_eq!(wrong_collations(&mut session, "plain::snowflake_text"), [""; 0]);
-    // The negative control: the collations of languages with a different order.
-    let wrong = wrong_collations(&mut session, "plain");
-    for collation in ["et-x-icu", "hu-x-icu", "da-x-icu", "lt-x-icu", "cs-x-icu", "as_numbers", "letters_first"] {
-        let quoted = if collation.contains('-') { format!("\"{collation}\"") } else { collation.into() };
-        assert!(wrong.contains(&quoted), "{collation} sorts them right: {wrong:?}");
-    }
-    for collation in ["\"C\"", "\"POSIX\"", "ucs_basic", "\"en-x-icu\"", "\"de-x-icu\"", "\"tr-x-icu\""] {
-        assert!(!wrong.contains(&collation.to_string()), "{collation} sorts them wrong");
-    }
-}
-
 /// Whether the key of `links`, a column declared as `kind`, is found with its index when it is compared with `compared`.
 fn check_index(session: &mut Client, kind: &str, compared: &str) -> Result<(), String> {
     session.run(&format!(

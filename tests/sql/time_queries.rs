@@ -15,9 +15,6 @@ const EVENTS: &str = "
              LATERAL (SELECT tick * 4000 + tick::bigint * tick / 25 + tick * 79::bigint % 2000 AS ms) AS instants;
     ANALYZE events";
 
-/// The worker and sequence of a row of `events`, as written in its statement.
-const PARTS: &str = "(ARRAY[0, 7, 500, 1023])[n % 4 + 1], (ARRAY[0, 9, 17, 4095])[n % 4 + 1]";
-
 /// The IDs of the first and last ticks of the layout, and of ticks in between.
 const CORNERS: &str = "
     CREATE TABLE corners (id bigint PRIMARY KEY);
@@ -125,66 +122,6 @@ fn a_range_of_time_has_the_rows_of_that_time() {
         );
         session.run(&function);
         assert_caught(check_ranges(&mut session, name), reason);
-    }
-}
-
-/// Conditions on `id` and an instant A, with the equivalent conditions on the time of the ID. `{tick}` is the start of the tick
-/// that contains A.
-const OPERATORS: [(&str, &str); 4] = [
-    ("id >= snowflake_min_id(A)", "time >= {tick}"),
-    ("id > snowflake_max_id(A)", "time > A"),
-    ("id <= snowflake_max_id(A)", "time <= A"),
-    ("id < snowflake_min_id(A)", "time < {tick}"),
-];
-
-/// Compares the rows of each operator, for instants at a tick, inside it, and at its last microsecond. `layout` is empty for the
-/// server's layout.
-fn check_operators(
-    session: &mut Client,
-    table: &str,
-    layout: &str,
-    epoch: &str,
-    operators: &[(&str, &str)],
-) -> Result<(), String> {
-    let time = format!("snowflake_timestamp(id{layout})");
-    let tick = if layout.contains("sonyflake") { "10 ms" } else { "1 ms" };
-    let middle: String = session.one(&format!(
-        "SELECT {time}::text FROM {table} ORDER BY id OFFSET (SELECT count(*) / 2 FROM {table}) LIMIT 1"
-    ));
-    for offset in ["0", "1 us", "400 us", "999 us", "1 ms", "-1 us"] {
-        let at = format!("(timestamptz '{middle}' + interval '{offset}')");
-        for (by_id, by_time) in operators {
-            let by_id = by_id.replace("(A)", &format!("({at}{layout})"));
-            let begin = format!("date_bin('{tick}', {at}, timestamptz '{epoch}')");
-            let by_time = by_time.replace("{tick}", &begin).replace('A', &at).replace("time ", &format!("{time} "));
-            let (found, expected) = (rows(session, table, &by_id)?, rows(session, table, &by_time)?);
-            ensure!(found == expected, "{by_id}: {found}, not {expected}");
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn the_first_and_last_id_of_a_tick_make_every_kind_of_range() {
-    let (_server, mut session) = Cluster::builder("time_operators").start_session();
-    let own = EVENTS.replace("999999", "99999");
-    let other = |name: &str, encode: &str| own.replace("events", name).replace(PARTS, encode);
-    let discord = other("discord", "n % 4 / 2 * 31, n % 2 * 4095, n % 4 * 10, 'discord'");
-    let sonyflake = other("sonyflake", "n % 4 / 2 * 65535, n % 2 * 255, 'sonyflake'");
-    for table in [&own, &discord, &sonyflake] {
-        session.run(table);
-    }
-    let layouts = [
-        ("events", "", "2010-11-04 01:42:54.657+00"),
-        ("discord", ", 'discord'", "2015-01-01 00:00:00+00"),
-        ("sonyflake", ", 'sonyflake'", "2014-09-01 00:00:00+00"),
-    ];
-    for (table, layout, epoch) in layouts {
-        check_operators(&mut session, table, layout, epoch, &OPERATORS).unwrap();
-        // The negative controls: the ends of the tick are swapped.
-        for swapped in [("id > snowflake_min_id(A)", "time > A"), ("id <= snowflake_min_id(A)", "time <= A")] {
-            assert_caught(check_operators(&mut session, table, layout, epoch, &[swapped]), "rows, sum");
-        }
     }
 }
 
