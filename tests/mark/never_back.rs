@@ -6,9 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Ask, Builder, Client, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, within,
+    Answer, Ask, Builder, Cluster, Load, SetOnDrop, Stop, assert_caught, check_unique, ensure, printed, within,
 };
-use postgres::SimpleQueryMessage;
 
 use crate::start::{check_above, crash};
 
@@ -139,16 +138,6 @@ fn a_superuser_who_drops_the_origin_is_caught() {
     assert_caught(check_meddling(Cluster::builder("mark_dropped"), "SELECT 1", drop), "is not above");
 }
 
-/// The numbers that the statements return.
-fn numbers(session: &mut Client, sql: &str) -> Vec<i64> {
-    let messages = session.simple_query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let row = |message: &SimpleQueryMessage| match message {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
-    };
-    messages.iter().filter_map(row).collect()
-}
-
 /// Creates the extension and uses it in transactions that are rolled back, in each possible way.
 fn check_unmade(builder: Builder) -> Result<(), String> {
     let mut server = builder.set("max_prepared_transactions", "2").clock("+0").start();
@@ -166,7 +155,10 @@ fn check_unmade(builder: Builder) -> Result<(), String> {
             String::new(),
         ],
     ] {
-        statements.iter().for_each(|sql| ids.extend(numbers(&mut session, sql)));
+        for sql in &statements {
+            let rows = printed(&mut session, sql).expect("a superuser may");
+            ids.extend(rows.iter().filter_map(|row| row.parse::<i64>().ok()));
+        }
     }
     ensure!(ids.len() == 3_000, "{} IDs", ids.len());
     let made = "CREATE SUBSCRIPTION next CONNECTION 'dbname=nowhere' PUBLICATION p WITH (connect = false)";

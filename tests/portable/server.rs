@@ -5,7 +5,7 @@ use std::fs;
 use cluster::{Answer, Builder, Client, Cluster, Scratch, command, output, repository, sqlstate};
 
 /// Returns the script that `scripts/portable` writes under this name.
-fn generated(name: &str, test: &str) -> String {
+pub fn generated(name: &str, test: &str) -> String {
     let scratch = Scratch::new(&format!("portable_{test}.scripts"));
     output(command(repository().join("scripts/portable")).arg(&scratch.0));
     fs::read_to_string(scratch.0.join(name)).expect("the script writes this file")
@@ -14,11 +14,6 @@ fn generated(name: &str, test: &str) -> String {
 /// Returns the script for psql.
 pub fn script(test: &str) -> String {
     generated("snowflake_portable.sql", test)
-}
-
-/// Returns the script for pg_tle.
-pub fn tle_script(test: &str) -> String {
-    generated("snowflake_portable_tle.sql", test)
 }
 
 /// Returns the script with a mistake in it.

@@ -4,7 +4,7 @@
 use cluster::{Answer, Client, assert_caught, ensure};
 
 use crate::compare::{check_sql, vectors};
-use crate::server::{plain, script, tle_script};
+use crate::server::{generated, plain, script};
 
 /// Stands in for pg_tle.
 const STAND_IN: &str = "
@@ -30,7 +30,7 @@ fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
     let mut session = server.connect();
     session.run(STAND_IN);
     session.run("SET snowflake_pg.layout = '41:4:8'; SET snowflake_pg.epoch = '2024-01-01Z'");
-    session.run(&tle_script("tle"));
+    session.run(&generated("snowflake_portable_tle.sql", "tle"));
     let registered: String = session.one("SELECT name || ' ' || version FROM pgtle.extension");
     assert_eq!(registered, format!("snowflake_portable {}", env!("CARGO_PKG_VERSION")));
     create(&mut session).unwrap();

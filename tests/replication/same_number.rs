@@ -1,13 +1,8 @@
 //! A standby that has the worker ID of its primary logs a warning and shows it before the failover.
 
-use cluster::{Answer, Builder, Cluster, PATIENCE, Stop, within};
+use cluster::{Answer, Cluster, PATIENCE, Stop, within};
 
 const WARNING: &str = "01000 WARNING:  snowflake_pg: this standby and its primary both have worker ID 1";
-
-/// A server whose log includes SQLSTATEs.
-fn with_codes(name: &str) -> Builder {
-    Cluster::builder(name).set("log_line_prefix", "%m [%p] %e ")
-}
 
 /// True when the background worker that checks the worker ID has ended.
 fn looked(standby: &Cluster) -> bool {
@@ -24,7 +19,10 @@ fn last_issuer(server: &Cluster) -> Option<i32> {
 fn a_standby_with_its_primarys_number_is_told_so_once() {
     let (primary, mut session) = Cluster::builder("number_primary").start_session();
     assert_eq!(last_issuer(&primary), None);
-    let standby = |name, worker| primary.standby(with_codes(name).set("snowflake_pg.worker_id", worker));
+    let standby = |name, worker| {
+        let with_codes = Cluster::builder(name).set("log_line_prefix", "%m [%p] %e ");
+        primary.standby(with_codes.set("snowflake_pg.worker_id", worker))
+    };
     let mut same = standby("number_same", "1");
     // There is nothing to compare with before the first ID.
     assert_eq!(last_issuer(&same), None);

@@ -11,13 +11,6 @@ use crate::servers::{SOON, create, draw, server};
 /// How long a test watches a server that does nothing.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// Starts a registry that logs connections.
-fn logging(name: &str) -> Cluster {
-    let registry = Cluster::builder(name).set("log_connections", "on").start_registry("41:10:12");
-    create(&registry, "orders", 10);
-    registry
-}
-
 /// Returns how many connections the servers of the fleet have opened.
 fn connections(registry: &Cluster) -> usize {
     let log = registry.log();
@@ -50,7 +43,8 @@ fn check_sleep(server: &Cluster) -> Result<(), String> {
 
 #[test]
 fn blocks_come_over_one_connection_and_the_registrar_sleeps_afterwards() {
-    let registry = logging("seg_cost");
+    let registry = Cluster::builder("seg_cost").set("log_connections", "on").start_registry("41:10:12");
+    create(&registry, "orders", 10);
     // Heartbeats are at least 54 s apart.
     let (server, mut client) = server("seg_cost_1", &registry).set("snowflake_pg.lease", "12h").start_session();
     draw(&mut client, 20_000);

@@ -11,20 +11,8 @@ const CHARACTERS: [char; 44] = [
 ];
 
 /// Layouts in use. Most of them cover the times of a century.
-const KNOWN: [&str; 12] = [
-    "twitter",
-    "discord",
-    "instagram",
-    "mastodon",
-    "sonyflake",
-    "uid-generator",
-    "pgedge",
-    "leaf",
-    "41:10:12",
-    "41:5:5:12",
-    "40:8s:15@10ms",
-    "41:4:8",
-];
+const KNOWN: &str =
+    "twitter discord instagram mastodon sonyflake uid-generator pgedge leaf 41:10:12 41:5:5:12 40:8s:15@10ms 41:4:8";
 
 const TICKS: [(&str, i64); 4] = [("", 1_000), ("@1ms", 1_000), ("@10ms", 10_000), ("@1s", 1_000_000)];
 
@@ -85,7 +73,7 @@ pub fn text(chance: &mut Chance) -> String {
     match chance.between(0, 10) {
         0 => characters(chance, 30),
         1 => characters(chance, 3),
-        2 | 10 => chance.pick(&KNOWN).to_string(),
+        2 | 10 => chance.pick(&KNOWN.split(' ').collect::<Vec<_>>()).to_string(),
         // 13 characters, mostly a valid text of an ID.
         3 => (0..13)
             .map(|_| *chance.pick(b"0123456789abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTVWXYZ") as char)
