@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::{
-    Answer, Builder, Client, Cluster, Host, Stop, assert_caught, assert_caught_by_chance, check_unique, ensure,
-    origins_setting, sqlstate, within,
+    Answer, Builder, Client, Cluster, Host, SPARSE_PER_SECOND, Stop, assert_caught, assert_caught_by_chance,
+    check_unique, draw_above, ensure, origins_setting, output, sqlstate, within,
 };
 
 /// The longest time until the reservation is used up.
@@ -150,57 +150,36 @@ fn a_session_that_has_its_id_and_is_refused_is_caught() {
     assert_caught_by_chance(check, "had its ID");
 }
 
-/// The mark and the IDs around `pg_resetwal`.
-struct Reset {
-    /// The mark of the last checkpoint before the server was ended, the last mark, and the mark afterwards.
-    marks: [i64; 3],
-    /// The IDs issued before and after.
-    ids: Vec<i64>,
-}
-
-/// Ends a server, resets its WAL, and starts it with the clock behind. The session draws the few IDs of each second without gaps,
-/// up to ten seconds ahead of the clock.
-fn reset_wal(name: &str, end: Stop) -> Reset {
-    let builder = Cluster::builder(name).set("snowflake_pg.layout", "31:28:4@1s").set("snowflake_pg.max_ahead", "10s");
-    let (mut server, mut session) = builder.set("fsync", "on").clock("+0").start_session();
-    let mut ids = session.batch(16);
+/// Ends a server, resets its WAL, and starts it with the clock behind. Returns the mark of the last checkpoint before the server was
+/// ended, the last mark, and the mark afterwards, and the IDs issued before and after.
+fn reset_wal(name: &str, end: Stop) -> ([i64; 3], Vec<i64>) {
+    let (mut server, mut session) = Cluster::builder(name).sparse().set("fsync", "on").start_session();
+    let mut ids = session.batch(SPARSE_PER_SECOND);
     session.run("CHECKPOINT");
     let checkpointed = server.shown_mark();
-    let mut draw_above = |session: &mut Client| {
-        let until: i64 =
-            session.one(&format!("SELECT snowflake_max_id(snowflake_timestamp({checkpointed}) + interval '5 s')"));
-        let mut last = 0;
-        while last <= until {
-            ids.extend(session.batch(16));
-            last = ids[ids.len() - 1];
-        }
-    };
-    draw_above(&mut session);
+    ids.extend(draw_above(&mut session, checkpointed));
     let last = server.shown_mark();
     drop(session);
     server.stop(end);
-    let reset = Host::get().program("pg_resetwal").arg("--force").arg("-D").arg(server.dir()).output();
-    assert!(reset.as_ref().is_ok_and(|reset| reset.status.success()), "{reset:?}");
+    output(Host::get().program("pg_resetwal").args(["--force", "-D"]).arg(server.dir()));
     server.set_clock("-60");
     server.start();
     let after = server.shown_mark();
-    draw_above(&mut server.connect());
-    Reset { marks: [checkpointed, last, after], ids }
+    ids.extend(draw_above(&mut server.connect(), checkpointed));
+    ([checkpointed, last, after], ids)
 }
 
 #[test]
 fn pg_resetwal_after_a_clean_stop_keeps_the_mark() {
-    let mut reset = reset_wal("storage_reset", Stop::Fast);
-    let [checkpointed, last, after] = reset.marks;
-    assert!(checkpointed < last && last == after, "{:?}", reset.marks);
-    check_unique(&mut reset.ids).unwrap();
+    let ([checkpointed, last, after], mut ids) = reset_wal("storage_reset", Stop::Fast);
+    assert!(checkpointed < last && last == after, "{checkpointed}, {last}, {after}");
+    check_unique(&mut ids).unwrap();
 }
 
 #[test]
 fn pg_resetwal_after_a_crash_leaves_the_mark_of_the_last_checkpoint() {
-    let mut reset = reset_wal("storage_reset_crash", Stop::Immediate);
-    let [checkpointed, last, after] = reset.marks;
-    assert!(checkpointed < last && checkpointed == after, "{:?}", reset.marks);
+    let ([checkpointed, last, after], mut ids) = reset_wal("storage_reset_crash", Stop::Immediate);
+    assert!(checkpointed < last && checkpointed == after, "{checkpointed}, {last}, {after}");
     // The documentation does not promise unique IDs in this case.
-    assert_caught(check_unique(&mut reset.ids), "came twice");
+    assert_caught(check_unique(&mut ids), "came twice");
 }
