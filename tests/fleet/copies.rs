@@ -9,8 +9,8 @@ use cluster::{
 };
 
 use crate::fleet::{
-    SOON, SeenServer, logged, number, refused, registrar, registry, renewed, replace, seen, server, signal, status,
-    string, wait_for_log, with_server,
+    SOON, SeenServer, logged, number, registrar, registry, renewed, replace, seen, server, signal, status, string,
+    wait_for_log, with_server,
 };
 
 /// Starts a copy of a server beside it: a base backup that is taken while sessions draw IDs, or a copy of the stopped data

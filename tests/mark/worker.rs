@@ -45,7 +45,7 @@ fn a_worker_id_with_another_prefix_is_found() {
     let mut server =
         Cluster::builder("other_prefix").unset("snowflake_pg.worker_id").set("snowflake.worker_id", "7").start();
     for expected in [format!("{own}{found}"), own.to_string()] {
-        let hint = server.session().error("SELECT snowflake_nextval()")[3];
+        let [.., hint] = server.session().error("SELECT snowflake_nextval()");
         assert_eq!(hint, expected);
         assert!(server.log().lines().any(|line| line.ends_with(&format!("HINT:  {expected}"))), "{}", server.log());
         assert_eq!(server.connect().one::<String>("SELECT hint FROM snowflake_status"), expected);

@@ -1,6 +1,6 @@
 //! The script runs in any database, as an owner without privileges, and refuses to run beside the extension.
 
-use cluster::{Answer, Client, Cluster, Host, Scratch, Stop, assert_caught, ensure, output, typed};
+use cluster::{Answer, Client, Cluster, Host, Scratch, Stop, assert_caught, ensure, typed};
 
 use crate::server::{install, library, plain, script, spoilt};
 
@@ -145,7 +145,7 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
         let (code, message, told, hint) =
             install(&mut session, &script, &[(&parameter, value)]).expect_err("the value is wrong");
         let expected = format!("invalid value for parameter \"{parameter}\": \"{value}\"");
-        assert_eq!([code, message, told], ["22023", expected, detail]);
+        assert_eq!([code, message, told], ["22023".into(), expected, detail.into()]);
         assert!(hint.starts_with("Specify "), "{hint}");
         assert_eq!(session.one::<i64>("SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%'"), 0);
         session.run("RESET ALL");

@@ -91,7 +91,7 @@ fn refusal(session: &mut Client, call: &str) -> [String; 4] {
 #[test]
 fn errors_of_issuing_are_those_of_the_library() {
     let (_twin, mut twin) = issuing("issue_errors", &[]);
-    let (library, mut library) = Cluster::builder("portable_issue_errors_library").start_session();
+    let (_library, mut library) = Cluster::builder("portable_issue_errors_library").start_session();
     for call in &CALLS[..9] {
         assert_eq!(refusal(&mut twin, call), refusal(&mut library, call), "{call}");
     }
@@ -102,7 +102,7 @@ fn errors_of_issuing_are_those_of_the_library() {
         assert_eq!((twin.one::<i64>(&null), library.one::<i64>(&null)), (0, 0), "{call}");
     }
     let (_twin, mut twin) = issuing("issue_errors_sonyflake", &[("snowflake_pg.layout", "sonyflake")]);
-    let (library, mut library) =
+    let (_library, mut library) =
         Cluster::builder("portable_issue_sonyflake").set("snowflake_pg.layout", "sonyflake").start_session();
     assert_eq!(refusal(&mut twin, "snowflake_reserve(2)"), refusal(&mut library, "snowflake_reserve(2)"));
     let parts = "SELECT worker_id FROM snowflake_decode(snowflake_nextval())";
@@ -148,7 +148,7 @@ fn a_transaction_that_cannot_write_issues_nothing() {
     // An owner who declares something else gets an error, and not an ID that no client receives.
     session.run("ALTER FUNCTION snowflake_nextval() PARALLEL SAFE");
     assert!(session.plan(&format!("{query} snowflake_nextval() > n")).contains("Gather"));
-    let [code, message] = session.refusal(&format!("{query} snowflake_nextval() > n"));
+    let (code, message) = session.refusal(&format!("{query} snowflake_nextval() > n"));
     // The leader reports the call of nextval(), and a worker before PostgreSQL 18 the subtransaction in which it reads the identity.
     assert!(code == "25000" && message.ends_with(" during a parallel operation"), "{code}: {message}");
 }

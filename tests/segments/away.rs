@@ -21,7 +21,7 @@ fn numbers_go_on_while_the_blocks_last_and_come_back_with_the_registry() {
         let [code, message, detail, hint] = client.error(&format!("SELECT snowflake_segment_nextval('{tag}')"));
         let expected =
             format!("segment \"{tag}\" has no more numbers on this server, and the registry is not issuing any");
-        assert_eq!([code, message], ["55000", expected]);
+        assert_eq!([code, message], ["55000".into(), expected]);
         assert!(detail.starts_with("Since 20") && detail.contains("cannot connect to the registry"), "{detail}");
         assert!(hint.contains("See view \"snowflake_segments\""), "{hint}");
     }
