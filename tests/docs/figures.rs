@@ -16,17 +16,15 @@ use serde_json::Value;
 
 /// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
 /// measured again, and no part joins it.
-const WITHOUT_REVISION: [&str; 11] = [
+const WITHOUT_REVISION: [&str; 9] = [
     "15/conceal",
     "15/contention",
-    "15/cost",
     "15/crates",
     "15/failovers",
     "15/fleet",
     "15/oltp",
     "15/segments",
     "15/serials",
-    "15/storage",
     "15/wire",
 ];
 
