@@ -19,13 +19,15 @@ enum InPlaceStep {
     SameMachine,
     /// Nothing, but the server has a registry, and the machine was not restarted since.
     Registry,
+    /// Nothing, but the server has a registry, and the machine was restarted.
+    RegistryAfterRestart,
 }
 
 /// Restores a server whose clock is behind the IDs that were issued after the target.
 fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
     let hosts = BackupHosts::new(test);
     let machine = Boot::new(&format!("pgbackrest_{test}"));
-    let has_registry = done == InPlaceStep::Registry;
+    let has_registry = matches!(done, InPlaceStep::Registry | InPlaceStep::RegistryAfterRestart);
     let registry =
         has_registry.then(|| Cluster::builder(&format!("pgbackrest_{test}_registry")).start_registry(SPARSE_LAYOUT));
     let builder = match &registry {
@@ -46,6 +48,9 @@ fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
     ensure!(mark > last, "the mark {mark} is below {last}");
     hosts.shell("db1", &lost.at(&restore))?;
     db1.stop(Stop::Fast);
+    if done == InPlaceStep::RegistryAfterRestart {
+        machine.reboot();
+    }
     db1.set_clock_behind(&ids);
     db1.start();
     wait_for_end(&db1)?;
@@ -57,7 +62,7 @@ fn check(test: &str, done: InPlaceStep) -> Result<(), String> {
         psql(&db1, &set.replace(example, &mark.to_string()))?;
     }
     db1.wait_for_ids();
-    ensure!(number(&db1) == worker, "{} after {worker}", number(&db1));
+    ensure!((number(&db1) == worker) == (done != InPlaceStep::RegistryAfterRestart), "{} after {worker}", number(&db1));
     // The start can take longer than the clock is behind.
     db1.set_clock_behind(&ids);
     ids.extend(draw_above(&mut db1.connect(), lost.mark));
@@ -77,6 +82,11 @@ fn a_server_that_is_restored_on_a_machine_that_was_not_restarted_repeats_nothing
 #[test]
 fn a_server_that_is_restored_with_a_registry_repeats_nothing() {
     check("registry_same", InPlaceStep::Registry).unwrap();
+}
+
+#[test]
+fn a_server_that_is_restored_with_a_registry_after_a_restart_of_the_machine_repeats_nothing() {
+    check("registry_restart", InPlaceStep::RegistryAfterRestart).unwrap();
 }
 
 #[test]
