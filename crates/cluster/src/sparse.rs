@@ -55,10 +55,11 @@ pub fn draw_beside(one: &mut Client, other: &mut Client) -> Vec<i64> {
     // The second server then is ahead of the clock, so that the first server issues for the same time.
     ids.extend(draw_above(other, ids[ids.len() - 1]));
     let second = |ids: &[i64]| ids[ids.len() - 1] >> SPARSE_BELOW_TIME;
-    let until = second(&ids);
+    let (until, before) = (second(&ids), ids.len());
     while second(&ids) <= until {
         ids.extend(one.batch(SPARSE_PER_SECOND));
     }
+    assert!(second(&ids[..=before]) < until, "the servers issued at different times, which shows nothing");
     ids
 }
 
