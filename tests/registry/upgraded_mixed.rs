@@ -310,6 +310,10 @@ fn servers_of_both_versions_repeat_nothing_for_a_day_and_a_half() {
     world.replace("new 4", "new 5", false);
     world.pass(1);
     world.upgrade();
+    world.beat();
+    // The servers whose worker IDs are not spare ones keep them: "old 1", "old 3" and "new 1".
+    let kept = world.numbers();
+    assert_eq!([0, 2, 4].map(|n| kept[n]), [0, 2, 4].map(|n| numbers[n]));
     world.replace("new 1", "new 6", false);
     world.pass(1);
     begin_timeline(&mut world.registry);
