@@ -33,9 +33,8 @@ fn refusal(session: &mut Client, call: &str) -> Result<(String, String, String, 
 
 /// Whether the functions issue no ID above the mark that was flushed last.
 fn check(test: &str, script: &str) -> Result<(), String> {
-    let server = plain(test);
+    let (server, mut session) = plain(test);
     replace(&server, "pg_control_system", "OUT system_identifier bigint");
-    let mut session = server.connect();
     install(&mut session, script, &[]).map_err(|error| error.1)?;
     session.batch_execute("SELECT snowflake_configure(7)").map_err(|error| format!("{:?}", sqlstate(&error)))?;
     let first: i64 = session.one("SELECT snowflake_nextval()");

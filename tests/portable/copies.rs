@@ -36,8 +36,7 @@ fn check_copy(copy: &mut Client, last: i64) -> Result<(), String> {
 }
 
 fn check_template(test: &str, script: &str) -> Result<(), String> {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (server, mut session) = plain(test);
     session.run("CREATE DATABASE shop");
     let mut shop = server.connect_to("shop");
     install(&mut shop, script, &[]).expect("the script runs");
@@ -103,8 +102,7 @@ fn a_promoted_standby_begins_above_the_ids_that_it_has_replayed() {
 /// The script and its first ID in one transaction that is rolled back leave nothing behind.
 #[test]
 fn a_rolled_back_installation_can_be_repeated() {
-    let server = plain("rolled_back");
-    let mut session = server.connect();
+    let (_server, mut session) = plain("rolled_back");
     let script = script("rolled_back").replace("\nBEGIN;\n", "\n").replace("\nCOMMIT;\n", "\n");
     let mut before = 0;
     for _ in 0..3 {

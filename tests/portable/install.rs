@@ -67,8 +67,7 @@ fn functions(library: &mut Client, twin: &mut Client) -> (Vec<String>, Vec<Strin
 #[test]
 fn functions_are_declared_like_those_of_the_library() {
     let (_library, mut library) = library("declared");
-    let server = plain("declared");
-    let mut twin = server.connect();
+    let (_server, mut twin) = plain("declared");
     install(&mut twin, &script("declared"), &[]).expect("the script runs");
     let (known, strange) = functions(&mut library, &mut twin);
     assert_eq!(known.len(), 26, "{known:?}");
@@ -91,8 +90,7 @@ fn functions_are_declared_like_those_of_the_library() {
 
 #[test]
 fn the_owner_of_a_database_installs_and_every_role_calls() {
-    let mut server = plain("owner");
-    let mut session = server.connect();
+    let (mut server, mut session) = plain("owner");
     session.run("CREATE ROLE shop LOGIN; CREATE ROLE reader LOGIN");
     session.run("CREATE DATABASE shop OWNER shop");
     let as_role = |server: &Cluster, role: &str| {
@@ -117,8 +115,7 @@ fn the_owner_of_a_database_installs_and_every_role_calls() {
 
 #[test]
 fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
-    let server = plain("settings");
-    let mut session = server.connect();
+    let (_server, mut session) = plain("settings");
     let script = script("settings");
     for (name, value, detail) in [
         (
@@ -155,8 +152,7 @@ fn a_wrong_layout_or_epoch_leaves_nothing_behind() {
 
 #[test]
 fn a_newer_script_changes_the_type_of_an_older_one() {
-    let server = plain("newer");
-    let mut session = server.connect();
+    let (_server, mut session) = plain("newer");
     let newer = script("newer");
     let older = spoilt("newer", ("'^[0-7][0-9A-HJKMNP-TV-Z]{12}$'", "'^[0-9A-Z]{13}$'"));
     install(&mut session, &older, &[]).expect("the script runs");
@@ -183,8 +179,7 @@ fn a_newer_script_changes_the_type_of_an_older_one() {
 
 /// Whether the script creates nothing if no schema of the search path exists, and the hint helps.
 fn check_no_schema(script: &str, test: &str) -> Result<(), String> {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (_server, mut session) = plain(test);
     // A schema need not exist.
     session.run("SET search_path = snowflake");
     let refused = install(&mut session, script, &[]);
@@ -214,7 +209,7 @@ fn a_script_that_ignores_a_schema_that_does_not_exist_is_caught() {
 
 #[test]
 fn the_script_prints_no_notice() {
-    let server = plain("quiet");
+    let (server, _) = plain("quiet");
     let files = Scratch::new("portable_quiet.files");
     let path = files.0.join("snowflake_portable.sql");
     Host::get().write(&path, &script("quiet"));
@@ -227,8 +222,7 @@ fn the_script_prints_no_notice() {
 
 /// Whether the script refuses to run where the type of an older one has other attributes, and the hint helps.
 fn check_other_attributes(script: &str, test: &str) -> Result<(), String> {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (_server, mut session) = plain(test);
     session.run("CREATE SCHEMA twin; SET search_path = twin, public");
     let decode = "SELECT worker_id FROM snowflake_decode(1541815603606036480)";
     for other in
@@ -271,9 +265,8 @@ fn a_script_that_keeps_a_type_with_other_attributes_is_caught() {
 
 /// Whether a session that reads backslashes in strings as escapes gets the same functions.
 fn check_backslashes(script: &str, test: &str) -> Result<(), String> {
-    let server = plain(test);
-    server.connect().run("ALTER DATABASE postgres SET standard_conforming_strings = off");
-    let mut session = server.connect();
+    let (_server, mut session) = plain(test);
+    session.run("SET standard_conforming_strings = off");
     install(&mut session, script, &[("snowflake_pg.epoch", "2024-01-01T00:00:00.000Z")]).map_err(|error| error.1)?;
     let epoch: String = session.one("SELECT snowflake_describe(0) ->> 'epoch'");
     ensure!(epoch == "2024-01-01T00:00:00+00:00", "{epoch}");
@@ -304,8 +297,7 @@ fn a_backslash_in_a_string_is_caught() {
 
 #[test]
 fn a_dump_restores_the_functions_and_what_uses_them() {
-    let server = plain("dump");
-    let mut session = server.connect();
+    let (server, mut session) = plain("dump");
     session.run("CREATE SCHEMA snowflake; SET search_path = snowflake, public");
     install(&mut session, &script("dump"), &[("snowflake_pg.layout", "discord")]).expect("the script runs");
     session.run(

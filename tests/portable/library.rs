@@ -60,7 +60,7 @@ fn check_next(session: &mut Client, worker: i64, last: i64) -> Result<(), String
 
 #[test]
 fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
-    let managed = plain("managed");
+    let (managed, _) = plain("managed");
     let mut own = Cluster::builder("portable_own").set("snowflake_pg.worker_id", "9").create_anew();
     own.start();
     for server in [&managed, &own] {

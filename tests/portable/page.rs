@@ -23,8 +23,7 @@ struct Managed {
 
 impl Managed {
     fn new(test: &str) -> Managed {
-        let server = plain(test);
-        let mut session = server.connect();
+        let (server, mut session) = plain(test);
         session.run("CREATE ROLE app LOGIN; CREATE ROLE reader LOGIN");
         session.run("CREATE DATABASE warehouse OWNER app");
         let files = Scratch::new(&format!("portable_{test}.files"));

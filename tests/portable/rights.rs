@@ -21,8 +21,7 @@ fn owned(test: &str, script: &str) -> (Cluster, Client) {
 
 /// As above, before the first ID.
 fn without_ids(test: &str, script: &str) -> (Cluster, Client) {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (server, mut session) = plain(test);
     session.run("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN");
     session.run("CREATE DATABASE shop OWNER shop");
     let mut owner = as_role(&server, "shop");

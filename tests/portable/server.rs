@@ -37,16 +37,16 @@ pub fn plain_builder(test: &str) -> Builder {
         .unset("snowflake_pg.witness_directory")
 }
 
-/// Starts a server without the library.
-pub fn plain(test: &str) -> Cluster {
-    plain_builder(test).start()
+/// Starts a server without the library, and connects to it.
+pub fn plain(test: &str) -> (Cluster, Client) {
+    let server = plain_builder(test).start();
+    let session = server.connect();
+    (server, session)
 }
 
 /// Starts a server with the library and without a worker ID, and connects to it.
 pub fn library(test: &str) -> (Cluster, Client) {
-    let server = Cluster::builder(&format!("portable_{test}_library")).unset("snowflake_pg.worker_id").start();
-    let session = server.session();
-    (server, session)
+    Cluster::builder(&format!("portable_{test}_library")).unset("snowflake_pg.worker_id").start_session()
 }
 
 /// Runs the script in a session with these settings. On failure, returns the SQLSTATE and the texts of the error.
@@ -67,16 +67,14 @@ pub fn install(
 
 /// Starts a server without the library, and creates the functions in it.
 pub fn twin(test: &str, script: &str) -> (Cluster, Client) {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (server, mut session) = plain(test);
     install(&mut session, script, &[]).expect("the script runs");
     (server, session)
 }
 
 /// Starts a server without the library, and lets its database issue IDs with worker ID 7.
 pub fn issuing(test: &str, settings: &[(&str, &str)]) -> (Cluster, Client) {
-    let server = plain(test);
-    let mut session = server.connect();
+    let (server, mut session) = plain(test);
     install(&mut session, &script(test), settings).expect("the script runs");
     session.run("SELECT snowflake_configure(7)");
     (server, session)

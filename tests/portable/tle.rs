@@ -26,8 +26,7 @@ fn create(session: &mut Client) -> Result<(), String> {
 
 #[test]
 fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
-    let server = plain("tle");
-    let mut session = server.connect();
+    let (server, mut session) = plain("tle");
     session.run(STAND_IN);
     session.run("SET snowflake_pg.layout = '41:4:8'; SET snowflake_pg.epoch = '2024-01-01Z'");
     session.run(&generated("snowflake_portable_tle.sql", "tle"));
@@ -48,8 +47,7 @@ fn an_extension_of_pg_tle_has_the_functions_and_keeps_the_layout() {
 
 #[test]
 fn a_script_with_a_transaction_of_its_own_is_caught() {
-    let server = plain("tle_transaction");
-    let mut session = server.connect();
+    let (_server, mut session) = plain("tle_transaction");
     session.run(STAND_IN);
     let script = script("tle_transaction");
     session.execute("INSERT INTO pgtle.extension (script) VALUES ($1)", &[&script]).expect("a script");
