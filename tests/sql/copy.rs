@@ -1,7 +1,7 @@
 //! COPY inserts rows in batches although a column has `DEFAULT snowflake_nextval()`, and every other statement still evaluates the
 //! default for each row.
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, major};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, major};
 
 /// How many rows a COPY inserts.
 const ROWS: i64 = 10_000;
@@ -228,15 +228,9 @@ fn check_statements(session: &mut Client) -> Result<(), String> {
     Ok(())
 }
 
-fn server(builder: Builder) -> (Cluster, Client) {
-    let server = builder.start();
-    let session = server.session();
-    (server, session)
-}
-
 #[test]
 fn every_other_statement_issues_an_id_for_each_row() {
-    let (_server, mut session) = server(Cluster::builder("copy_others"));
+    let (_server, mut session) = Cluster::builder("copy_others").start_session();
     session.run(PLACES);
     check_statements(&mut session).unwrap();
     session.run(CONSTANT);
@@ -245,7 +239,7 @@ fn every_other_statement_issues_an_id_for_each_row() {
 
 #[test]
 fn a_default_that_is_stable_everywhere_is_caught() {
-    let (_server, mut session) = server(Cluster::builder("copy_everywhere").fault("CopyEverywhere"));
+    let (_server, mut session) = Cluster::builder("copy_everywhere").fault("CopyEverywhere").start_session();
     session.run(PLACES);
     assert_caught(check_statements(&mut session), "an ID was issued twice");
     session.run(CONSTANT);
@@ -291,7 +285,7 @@ fn check_expression(session: &mut Client, (create, copy): (&str, &str)) -> Resul
 
 #[test]
 fn conditions_of_a_copy_have_different_ids() {
-    let (_server, mut session) = server(Cluster::builder("copy_conditions"));
+    let (_server, mut session) = Cluster::builder("copy_conditions").start_session();
     for expression in EXPRESSIONS {
         check_expression(&mut session, expression).unwrap();
     }
@@ -304,7 +298,7 @@ fn conditions_of_a_copy_have_different_ids() {
 
 #[test]
 fn copy_needs_the_privilege_of_the_function_in_the_default() {
-    let (_server, mut session) = server(Cluster::builder("copy_privilege"));
+    let (_server, mut session) = Cluster::builder("copy_privilege").start_session();
     session.run(
         "CREATE ROLE app; GRANT pg_execute_server_program TO app;
          CREATE TABLE copied (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int);
@@ -328,7 +322,7 @@ fn copy_needs_the_privilege_of_the_function_in_the_default() {
 /// A function of the same name that is not the extension's is called for each row, and stays what it is.
 #[test]
 fn a_function_of_the_same_name_is_not_replaced() {
-    let (_server, mut session) = server(Cluster::builder("copy_same_name"));
+    let (_server, mut session) = Cluster::builder("copy_same_name").start_session();
     session
         .run(
             "CREATE SCHEMA other; CREATE SEQUENCE other.drawn;
@@ -343,7 +337,7 @@ fn a_function_of_the_same_name_is_not_replaced() {
 /// Rows of a foreign table get their IDs here, and the ID of the last row is the current one.
 #[test]
 fn a_foreign_table_gets_different_ids() {
-    let (_server, mut session) = server(Cluster::builder("copy_foreign"));
+    let (_server, mut session) = Cluster::builder("copy_foreign").start_session();
     if !session.one::<bool>("SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'postgres_fdw')") {
         return cluster::not_tested("COPY into a foreign table: postgres_fdw is not installed");
     }
