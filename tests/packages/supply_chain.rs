@@ -15,6 +15,11 @@ fn run(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Fetches the crates of all platforms, so that a command works with `--offline`.
+fn fetch() {
+    run(command("cargo").args(["fetch", "--locked"])).unwrap();
+}
+
 /// `cargo deny`, which scripts/setup puts into target/tools/bin.
 fn deny(config: &Path, what: &[&str]) -> Result<String, String> {
     run(tool("cargo-deny").args(["--locked", "--config"]).arg(config).args(what))
@@ -61,6 +66,7 @@ const HOLE: &str = "```toml\n[advisory]\nid = \"RUSTSEC-2020-9999\"\npackage = \
 
 #[test]
 fn a_known_hole_is_caught() {
+    fetch();
     // The directory in which cargo-deny keeps the database that it has fetched.
     let fetched = repository().join("target/advisories/advisory-db-3157b0e258782691");
     let _ = fs::remove_dir_all(&fetched);
@@ -83,6 +89,7 @@ fn a_known_hole_is_caught() {
 
 #[test]
 fn the_versions_of_dependencies_are_kept() {
+    fetch();
     run(command("cargo").args(["metadata", "--locked", "--offline", "--format-version=1"])).unwrap();
 }
 
