@@ -16,16 +16,14 @@ use serde_json::Value;
 
 /// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
 /// measured again, and no part joins it.
-const WITHOUT_REVISION: [&str; 9] = [
+const WITHOUT_REVISION: [&str; 7] = [
     "15/conceal",
-    "15/contention",
     "15/crates",
     "15/failovers",
     "15/fleet",
     "15/oltp",
     "15/segments",
     "15/serials",
-    "15/wire",
 ];
 
 /// The result of one part: the version of PostgreSQL and the name of the part, the versions of the programs, and the revision.
