@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cluster::{Builder, Client, Cluster};
+use cluster::{Answer, Builder, Client, Cluster};
 
 /// Configures a server for a benchmark. The server is as durable as a production server, and runs no background work that would
 /// disturb the measurement.
@@ -39,6 +39,6 @@ pub fn session(server: &Cluster) -> Client {
 /// Runs statements, and returns the number of seconds that they took.
 pub fn timed(client: &mut Client, sql: &str) -> f64 {
     let begin = Instant::now();
-    client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    client.run(sql);
     begin.elapsed().as_secs_f64()
 }

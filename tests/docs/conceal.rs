@@ -24,7 +24,7 @@ pub fn server(name: &str) -> (Cluster, Client) {
     let rows =
         "INSERT INTO orders (customer) SELECT 'customer ' || n FROM generate_series(1, 10000) AS n; ANALYZE orders";
     for sql in [table.to_string()].into_iter().chain(parts.map(block)).chain([rows.to_string()]) {
-        session.batch_execute(&sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        session.run(&sql);
     }
     (server, session)
 }

@@ -1,9 +1,7 @@
 //! The guard of a table on real subscriptions: it stops replication before a row of another server with the same worker ID arrives,
 //! and lets all other rows through.
 
-use cluster::{
-    Answer, Builder, Cluster, PATIENCE, Recipe, assert_caught, both_ways, ensure, key_conflict, sqlstate, within,
-};
+use cluster::{Answer, Builder, Cluster, PATIENCE, Recipe, assert_caught, both_ways, ensure, key_conflict, within};
 
 const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text)";
 const REFUSAL: &str = "23000 ERROR:  replicated row has the worker ID of this server";
@@ -28,7 +26,7 @@ fn with_worker(name: &str, worker: u32) -> Cluster {
 }
 
 fn run(server: &Cluster, sql: &str) {
-    server.connect().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {:?}", sqlstate(&error)));
+    server.connect().run(sql);
 }
 
 /// Subscribes one server to the rows of another.
