@@ -14,8 +14,8 @@ pub enum WorkerIdProblem {
     Unset { layout: Layout, misnamed: bool },
     /// Both `snowflake_pg.worker_id` and `snowflake_pg.registry` are set.
     AndRegistry { worker: u32 },
-    /// The value of the setting for a worker ID or a datacenter ID is not a number or is above `max`, the largest number
-    /// that fits into this part.
+    /// The value of `snowflake_pg.worker_id` or `snowflake_pg.datacenter_id` is not a number between 0 and `max`. A larger
+    /// number does not fit into this part of the layout.
     Number { part: Part, text: String, layout: Layout, max: u64 },
     /// Another server on this machine, with this postmaster, port and data directory, issues IDs with this server's
     /// worker ID. `name` is the worker ID and the datacenter ID as text.

@@ -216,7 +216,7 @@ fn shell(line: &str) -> String {
     let mut shell = command("sh");
     shell.args(["-c", line]).current_dir(repository()).env("SNOWFLAKE_RUN", RUN);
     shell.envs([("SECONDS_OF_LOAD", "1"), ("ROUNDS", "1"), ("SCALE", "100")]);
-    let output = shell.output().expect("sh can be run");
+    let output = shell.output().expect("sh is installed");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{line}:\n{printed}\n{}", String::from_utf8_lossy(&output.stderr));
     printed

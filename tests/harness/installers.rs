@@ -68,7 +68,7 @@ fn check_interrupt(name: &str, edit: impl Fn(String) -> String) -> Result<(), St
     let temporary = dir.join("temporary");
     fs::create_dir(&temporary).expect("a new directory can be written");
     script.env("TMPDIR", &temporary);
-    let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
+    let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash is installed");
     // Each of the four jobs runs a stub, so the script waits for them.
     let busy = within(SOON, || fs::read_dir(&begun).expect("a directory").count() == 4);
     let sent = command("sh").args(["-c", "kill -INT \"$0\"", &script.id().to_string()]).status();
@@ -110,7 +110,7 @@ fn a_step_that_fails_prints_its_output() {
         ("succeeds", "exit 1", ""),
     ] {
         let text = format!("#!/usr/bin/env bash\n. \"$(dirname \"$0\")/common.sh\"\n{steps}{end}\necho four\n");
-        let ran = command(scripts.write(&format!("scripts/{name}"), &text)).output().expect("bash can be run");
+        let ran = command(scripts.write(&format!("scripts/{name}"), &text)).output().expect("bash is installed");
         assert_eq!(ran.status.code(), Some(1), "{name}");
         let [printed, said] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         assert_eq!((printed.as_ref(), said.as_ref()), ("", expected));

@@ -32,7 +32,7 @@ fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool)
     let mut script = command(dir.join("scripts/test"));
     script.args(parts).envs(NONSENSE).env("CARGO_HOME", dir);
     script.env("PG", "15").env("ALSO", "16 17").env_remove("PG_CONFIG");
-    let output = script.output().expect("bash can be run");
+    let output = script.output().expect("bash is installed");
     let printed = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     let called = fs::read_to_string(calls).unwrap_or_default();
     (printed, called, output.status.success())

@@ -76,7 +76,7 @@ impl Move {
         let path = self.directory.join("printed");
         let printed = File::create(&path).expect("the directory can be written");
         command.stdout(printed.try_clone().expect("a file handle")).stderr(printed);
-        let status = command.status().expect("sh can be run");
+        let status = command.status().expect("sh is installed");
         ensure!(status.success(), "{script}:\n{}", fs::read_to_string(&path).unwrap_or_default());
         Ok(())
     }

@@ -75,7 +75,7 @@ fn send(line: &str) {
         let mut watcher = command("sh");
         watcher.args(["-c", WATCH]).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // The watcher has its own process group, because a signal that ends a test is sent to the test's whole process group.
-        Mutex::new(watcher.process_group(0).spawn().expect("sh can be run"))
+        Mutex::new(watcher.process_group(0).spawn().expect("sh is installed"))
     };
     let mut watcher = WATCHER.get_or_init(start).lock().expect("nobody panics with the lock");
     let pipe = watcher.stdin.as_mut().expect("a pipe");

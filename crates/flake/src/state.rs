@@ -93,7 +93,8 @@ pub struct Drawn {
 /// Why [`State::next`] has drawn no word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecided {
-    /// The last word is not in the remembered tick, the clock is not at a time that goes with this tick, or the word is not reserved.
+    /// The last word is not in the remembered tick, this tick has ended or is too far ahead of the clock, or the word is not
+    /// reserved.
     OtherTick,
     /// Another caller has drawn the word.
     Contended,
