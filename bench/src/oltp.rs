@@ -11,10 +11,9 @@ use crate::server::{self, timed};
 
 /// The number of rounds of the SELECTs, and the duration of one run in seconds. Runs are short, so that a change in the machine's other
 /// load affects all rivals.
-const SELECTS_OF: (usize, u64) = (15, 1);
-/// The number of rounds of the INSERTs, and the duration of one run in seconds. Runs are longer because fewer INSERTs are
-/// executed in a second.
-const INSERTS_OF: (usize, u64) = (9, 2);
+const SELECTS_OF: (usize, u64) = (11, 1);
+/// The number of rounds of the INSERTs, and the duration of one run in seconds.
+const INSERTS_OF: (usize, u64) = (9, 1);
 /// The numbers of clients.
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
 

@@ -14,18 +14,18 @@ use crate::stats::Sample;
 use crate::{segments_server, segments_wire};
 
 /// The numbers of rounds: of one session, of many sessions, of INSERTs, and of crashes.
-const ROUNDS: [usize; 4] = [35, 9, 9, 9];
+const ROUNDS: [usize; 4] = [21, 9, 9, 6];
 /// The number of calls of one session in a turn.
 const CALLS: u64 = 200_000;
 /// The number of calls of all sessions together in a turn, and in one statement.
-const TOGETHER: u64 = 4_000_000;
+const TOGETHER: u64 = 2_000_000;
 const PIECE: u64 = 20_000;
 /// The numbers of sessions, and the index of the number with which the others are compared.
 const SESSIONS: [usize; 4] = [1, 2, 8, 64];
 const REFERENCE: usize = 1;
 /// The numbers of clients that insert rows, and the duration of one run in seconds.
 const CLIENTS: [usize; 3] = [1, 8, 64];
-const SECONDS: u64 = 2;
+const SECONDS: u64 = 1;
 /// The number of sessions before a crash, and the number of calls of each.
 const CRASHING: usize = 8;
 const BEFORE_A_CRASH: u64 = 10_000;

@@ -11,7 +11,7 @@ use crate::server;
 
 /// The number of rounds, the duration of one run in seconds, and the number of clients.
 const ROUNDS: usize = 9;
-const SECONDS: u64 = 3;
+const SECONDS: u64 = 2;
 const CLIENTS: usize = 64;
 /// The port of all servers that the harness starts.
 pub const PORT: u16 = 5432;

@@ -11,7 +11,7 @@ use crate::server::{self, timed};
 
 /// The number of rounds, and the duration of one run in seconds.
 const ROUNDS: usize = 9;
-const SECONDS: u64 = 2;
+const SECONDS: u64 = 1;
 /// The numbers of clients.
 const CLIENTS: [usize; 3] = [1, 8, 32];
 /// Other work of a transaction: it holds no lock and uses no processor.
@@ -36,7 +36,7 @@ const CALLS: [(&str, &str); 4] = [
     ),
 ];
 const BURST: u64 = 500;
-const CALL_ROUNDS: usize = 35;
+const CALL_ROUNDS: usize = 21;
 /// The rivals whose numbers have no gaps.
 const GAPLESS: usize = 3;
 
