@@ -9,9 +9,12 @@ pub struct SearchBounds {
     pub steps: u64,
 }
 
-/// Returns the highest rate that is reached, or 0 if not even the lowest one is. From `begin` on, rates are doubled until one is not
-/// reached, or halved until one is. Then the interval between the two is divided at its geometric mean. A rate that is not reached is
-/// tried again, because a pause of the machine has nothing to do with the service.
+/// The factor between two rates until the interval is found: the square root of 2.
+const FACTOR: f64 = std::f64::consts::SQRT_2;
+
+/// Returns the highest rate that is reached, or 0 if not even the lowest one is. From `begin` on, rates are multiplied by [`FACTOR`] until
+/// one is not reached, or divided by it until one is. Then the interval between the two is divided at its geometric mean. A rate that is
+/// not reached is tried again, because a pause of the machine has nothing to do with the service.
 pub fn highest(begin: u64, bounds: SearchBounds, mut reaches: impl FnMut(u64) -> bool) -> u64 {
     let (least, most) = bounds.rates;
     let mut reached = |rate| reaches(rate) || reaches(rate);
@@ -23,13 +26,13 @@ pub fn highest(begin: u64, bounds: SearchBounds, mut reaches: impl FnMut(u64) ->
             if high.is_some() || rate == most {
                 break;
             }
-            rate = (rate * 2).min(most);
+            rate = ((rate as f64 * FACTOR).ceil() as u64).min(most);
         } else {
             high = Some(rate);
             if low > 0 || rate == least {
                 break;
             }
-            rate = (rate / 2).max(least);
+            rate = ((rate as f64 / FACTOR) as u64).max(least);
         }
     }
     let (Some(mut high), true) = (high, low > 0) else { return low };

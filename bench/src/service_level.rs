@@ -16,15 +16,16 @@ use crate::{segments_server, server};
 
 /// The number of rounds, and the duration of one run in seconds.
 const ROUNDS: usize = 6;
-const SECONDS: u64 = 3;
+const SECONDS: u64 = 2;
 /// The number of connections. This is several times the number of requests that are in progress at the same time.
 const CLIENTS: usize = 16;
 /// The lowest rate, the highest one, and the one that is tried first.
 const LEAST: u64 = 125;
 const MOST: u64 = 128_000;
 const BEGIN: u64 = 1_000;
-/// How many times the interval is divided after rates were doubled. The result is exact to the 16th root of 2, which is 4 %.
-const STEPS: u64 = 4;
+/// How many times the interval between a rate and its product with the square root of 2 is divided. The result is exact to the 16th root
+/// of 2, which is 4 %.
+const STEPS: u64 = 3;
 /// The part of the requests that takes at most this many microseconds.
 const PART: f64 = 0.999;
 const LIMIT: f64 = 1_000.0;
@@ -55,8 +56,8 @@ pub fn run() -> BenchReport {
     let notes = [
         "`pgbench --rate` over TCP with 16 connections and two threads, on the processors of the server; the time of a request begins when \
          it is due, so it contains the wait for a connection; a rate of 1 means that not even 125 requests per s were in time",
-        "a rate counts if 99.9 % of the requests of a run of 3 s, without its first half second, take at most 1 ms, in one of two \
-         runs; rates are doubled until one does not count, and the interval is then divided four times, to 4 %",
+        "a rate counts if 99.9 % of the requests of a run of 2 s, without its first half second, take at most 1 ms, in one of two \
+         runs; rates grow by the square root of 2 until one does not count, and the interval is then divided three times, to 4 %",
         "prepared: the statement is prepared once; extended: each request is parsed, bound and executed by the extended protocol; \
          PgBouncer before 1.21 does not pass on prepared statements",
         "per processor: divided by the number of processors, which also run the clients",
@@ -69,7 +70,7 @@ fn measure(server: &Cluster, route: &str, address: &str, protocol: &str, cores: 
     println!("==> requests within 1 ms, {route}, {rounds} rounds");
     let pgbench = Pgbench::new(server).over(address, PORT, protocol);
     let bounds = SearchBounds { rates: (LEAST, scaled(MOST).max(2 * LEAST)), steps: scaled(STEPS) };
-    // A search begins at half of the previous result, so that most searches need few runs.
+    // A search begins below the previous result, so that most searches need few runs.
     let begins = RefCell::new([BEGIN; RIVALS.len()]);
     let [rates] = alternate(rounds, RIVALS.len(), |n| {
         let begin = begins.borrow()[n];
@@ -77,7 +78,7 @@ fn measure(server: &Cluster, route: &str, address: &str, protocol: &str, cores: 
             let latencies = pgbench.at_rate(RIVALS[n].1, CLIENTS, seconds, rate).latencies;
             latencies.total() > 0 && latencies.quantile(PART) <= LIMIT
         });
-        begins.borrow_mut()[n] = (rate / 2).max(LEAST);
+        begins.borrow_mut()[n] = (rate * 4 / 5).max(LEAST);
         // A rate of 0 would make the ratios infinite.
         [rate.max(1) as f64]
     });
