@@ -18,7 +18,7 @@ const ROUNDS: [usize; 4] = [21, 9, 9, 6];
 /// The number of calls of one session in a turn.
 const CALLS: u64 = 200_000;
 /// The number of calls of all sessions together in a turn, and in one statement.
-const TOGETHER: u64 = 2_000_000;
+const TOGETHER: u64 = 4_000_000;
 const PIECE: u64 = 20_000;
 /// The numbers of sessions, and the index of the number with which the others are compared.
 const SESSIONS: [usize; 4] = [1, 2, 8, 64];
