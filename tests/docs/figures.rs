@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
 /// measured again, and no part joins it.
-const WITHOUT_REVISION: [&str; 5] = ["15/failovers", "15/fleet", "15/oltp", "15/segments", "15/serials"];
+const WITHOUT_REVISION: [&str; 1] = ["15/oltp"];
 
 /// The result of one part: the version of PostgreSQL and the name of the part, the versions of the programs, and the revision.
 struct Measured {
