@@ -17,6 +17,8 @@ struct Function {
     volatility: String,
     parallel: String,
     callers: String,
+    /// The comment in the catalog, which is also the description in `\df+`.
+    comment: Option<String>,
     /// True if a view shows the function's result. In this case, the page describes the view.
     behind_a_view: bool,
 }
@@ -45,7 +47,7 @@ fn catalog(name: &str) -> Catalog {
         "SELECT o.proname::text, pg_get_function_arguments(o.oid), pg_get_function_result(o.oid),
                 CASE o.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE' END,
                 CASE o.proparallel WHEN 's' THEN 'PARALLEL SAFE' WHEN 'r' THEN 'PARALLEL RESTRICTED'
-                                   ELSE 'PARALLEL UNSAFE' END, {},
+                                   ELSE 'PARALLEL UNSAFE' END, {}, obj_description(o.oid, 'pg_proc'),
                 EXISTS (SELECT FROM pg_depend AS v WHERE v.refobjid = o.oid AND v.classid = 'pg_rewrite'::regclass)
          FROM pg_proc AS o {member} AND d.classid = 'pg_proc'::regclass",
         who("function", "EXECUTE")
@@ -61,7 +63,8 @@ fn catalog(name: &str) -> Catalog {
         volatility: row.get(3),
         parallel: row.get(4),
         callers: row.get(5),
-        behind_a_view: row.get(6),
+        comment: row.get(6),
+        behind_a_view: row.get(7),
     });
     let functions = functions.collect();
     let views = session.query(&views, &[]).expect("views").into_iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -160,16 +163,23 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
     Ok(())
 }
 
+fn check_comments(catalog: &Catalog) -> Result<(), String> {
+    let without = catalog.functions.iter().find(|function| function.comment.is_none());
+    ensure!(without.is_none(), "sql/comments.sql contains no comment on {}", without.map_or("", |function| &function.name));
+    Ok(())
+}
+
 #[test]
 fn every_function_is_described_as_it_is() {
     let catalog = catalog("reference_functions");
     assert!(catalog.functions.len() > 30 && catalog.views.len() == 5);
+    check_comments(&catalog).unwrap();
     check(&page(PAGE), &catalog).unwrap_or_else(|reason| panic!("{PAGE}: {reason}"));
 }
 
 #[test]
 fn a_function_that_is_described_wrongly_is_caught() {
-    let (page, catalog) = (page(PAGE), catalog("reference_functions_wrong"));
+    let (page, mut catalog) = (page(PAGE), catalog("reference_functions_wrong"));
     for (was, is, reason) in [
         ("\n### snowflake_reserve\n", "\n", "snowflake_reserve has 0 sections"),
         ("\n### snowflake_status\n", "\n", "snowflake_status has 0 sections"),
@@ -194,4 +204,6 @@ fn a_function_that_is_described_wrongly_is_caught() {
         assert!(page.contains(was), "{was}");
         assert_caught(check(&page.replacen(was, is, 1), &catalog), reason);
     }
+    catalog.functions[0].comment = None;
+    assert_caught(check_comments(&catalog), &format!("no comment on {}", catalog.functions[0].name));
 }

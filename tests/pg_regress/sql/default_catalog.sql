@@ -1,4 +1,5 @@
--- What CREATE EXTENSION puts into a database.
+-- What CREATE EXTENSION puts into a database. Without the number of rows, a new function changes only its own lines.
+\pset footer off
 
 -- Volatility decides what the planner may work out early, strictness what it may inline: a change here changes plans.
 SELECT p.proname AS name,
