@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use cluster::{Answer, Cluster, assert_caught, ensure, page, texts_of};
 
+use crate::incidents::{check_listed, logged};
 use crate::links::slug;
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: &[&str] = &[
     "invalid value for parameter \"snowflake_pg....\"",
     "timestamp out of range",
     "invalid input syntax for type bigint",
@@ -109,6 +110,27 @@ fn every_error_has_a_section() {
     assert_caught(check_sections(&other), "no section for \"{id} is not an ID");
 }
 
+/// Checks that each warning in the log has a section, except warnings that begin with a part that varies.
+fn check_warnings(page: &str) -> Result<(), String> {
+    let headings: Vec<String> = headings(page).map(|heading| format!("`{heading}`")).collect();
+    let mut warnings = logged(&["warn_of(", "warn(", "let message = "]);
+    warnings.retain(|message| !["", "snowflake_pg: .."].contains(&&message[..]) && !message.starts_with(".."));
+    ensure!(warnings.len() > 20, "{warnings:?}");
+    for message in warnings {
+        check_listed(&message, &headings).map_err(|_| format!("docs/errors.md has no section for {message:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_warning_has_a_section() {
+    let page = page("docs/errors.md");
+    check_warnings(&page).unwrap();
+    for (was, is) in [("the witness file was removed", "the witness was removed"), ("was set back by", "is back by")] {
+        assert_caught(check_warnings(&page.replace(was, is)), "no section for \"the ");
+    }
+}
+
 /// Returns the causes of a failed heartbeat: those in the table of the page.
 fn causes(page: &str) -> BTreeSet<String> {
     let lines = section(page, "\"snowflake_pg: heartbeat failed").lines();
@@ -147,7 +169,7 @@ fn the_causes_of_a_failed_heartbeat_are_those_of_the_server() {
 /// Checks that each heading with a message is in the list. `links.rs` checks that each link in the list leads to a heading.
 fn check_list(page: &str) -> Result<(), String> {
     for heading in headings(page).filter(|heading| messages(heading).count() > 0) {
-        ensure!(page.contains(&format!("](#{}) |", slug(heading))), "{heading} is not in the list");
+        ensure!(page.contains(&format!("](#{}) |", slug(heading))), "docs/errors.md: {heading} is not in the list");
     }
     Ok(())
 }

@@ -259,14 +259,14 @@ fn a_hundred_members_at_once_are_granted_disjoint_ranges() {
 
 #[test]
 fn a_registry_without_its_row_lock_is_caught() {
-    // Claims that commit slowly overlap, so that the fault shows on any machine.
+    // Claims wait before they commit, so that they overlap and the fault is detected on any machine.
     let unlock = |client: &mut Client| {
         let sql = "CREATE OR REPLACE FUNCTION snowflake_registry.lock_fleet(exclusive boolean)
                    RETURNS snowflake_registry.fleet LANGUAGE sql AS 'SELECT * FROM snowflake_registry.fleet';
                    CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql
                    AS 'BEGIN PERFORM pg_sleep(0.02); RETURN NULL; END';
                    CREATE CONSTRAINT TRIGGER wait AFTER UPDATE ON snowflake_registry.node DEFERRABLE INITIALLY DEFERRED
-                   FOR EACH ROW WHEN (OLD.nonce <> NEW.nonce) EXECUTE FUNCTION public.wait()";
+                   FOR EACH ROW WHEN (OLD.holder <> NEW.holder) EXECUTE FUNCTION public.wait()";
         client.batch_execute(sql).expect("a superuser may");
     };
     assert_caught_by_chance(|| check("registry_unlocked", unlock), "two holders were granted the same IDs");

@@ -9,6 +9,7 @@ fn without_preload_every_function_says_what_to_do() {
         .unset("snowflake_pg.worker_id")
         .start_session();
     let at = "timestamptz '2024-01-01 00:00:00+00'";
+    // Functions that raise an error because they need the server's settings or shared memory.
     let need_preload = [
         "snowflake_nextval()".to_string(),
         "snowflake_nextval_batch(3)".into(),

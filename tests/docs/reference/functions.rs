@@ -17,7 +17,7 @@ struct Function {
     volatility: String,
     parallel: String,
     callers: String,
-    /// The comment in the catalog, which is also the description in `\df+`.
+    /// The comment on the function, which `\df+` shows.
     comment: Option<String>,
     /// True if a view shows the function's result. In this case, the page describes the view.
     behind_a_view: bool,
@@ -164,9 +164,10 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
 }
 
 fn check_comments(catalog: &Catalog) -> Result<(), String> {
-    let without = catalog.functions.iter().find(|function| function.comment.is_none());
-    ensure!(without.is_none(), "sql/comments.sql contains no comment on {}", without.map_or("", |function| &function.name));
-    Ok(())
+    match catalog.functions.iter().find(|function| function.comment.is_none()) {
+        Some(function) => Err(format!("sql/comments.sql contains no comment on {}", function.name)),
+        None => Ok(()),
+    }
 }
 
 #[test]

@@ -27,9 +27,10 @@ fn known(name: &str) -> Vec<SettingRow> {
     let query = format!(
         "SELECT s.name, s.vartype, coalesce(boot_val, ''),
                 CASE WHEN s.vartype = 'enum' THEN array_to_string(enumvals, ', ')
-                     WHEN max_val = '2147483647' THEN concat_ws(' to ', nullif(min_val, largest::text), largest) || '{BY_LAYOUT}'
+                     WHEN largest IS NOT NULL THEN concat_ws(' to ', nullif(min_val, largest::text), largest) || '{BY_LAYOUT}'
                      ELSE coalesce(min_val || ' to ' || max_val, '') END,
-                coalesce(unit, ''), CASE context WHEN 'postmaster' THEN 'restart' WHEN 'sighup' THEN 'reload' ELSE context END
+                coalesce(unit, ''), CASE context WHEN 'postmaster' THEN 'restart' WHEN 'sighup' THEN 'reload'
+                                        WHEN 'superuser' THEN 'SET' WHEN 'user' THEN 'SET' ELSE context END
          FROM pg_settings AS s, snowflake_decode(snowflake_max_id('2080-07-10 17:30:30.208Z')) AS d,
               LATERAL (SELECT CASE s.name WHEN 'snowflake_pg.worker_id' THEN worker_id
                                           WHEN 'snowflake_pg.datacenter_id' THEN datacenter_id END AS largest) AS l

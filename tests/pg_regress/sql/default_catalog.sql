@@ -1,4 +1,6 @@
--- What CREATE EXTENSION puts into a database. Without the number of rows, a new function changes only its own lines.
+-- What CREATE EXTENSION puts into a database. The output is unaligned and has no row counts, so that a new function does not change
+-- other lines.
+\pset format unaligned
 \pset footer off
 
 -- Volatility decides what the planner may work out early, strictness what it may inline: a change here changes plans.

@@ -1,4 +1,7 @@
 -- The settings as PostgreSQL knows them, and who may change them.
+-- The output is unaligned and has no row counts, so that a new setting does not change other lines.
+\pset format unaligned
+\pset footer off
 SELECT current_database() AS database \gset
 
 SELECT name, vartype, unit, context, boot_val, min_val, max_val, enumvals
@@ -11,7 +14,7 @@ SHOW snowflake_pg.worker_id;
 SHOW snowflake_pg.max_ahead;
 SELECT current_setting('snowflake_pg.layout'), current_setting('snowflake_pg.sequence_start');
 
--- The first four are the server's identity: no session, transaction, function, role or database has one of its own.
+-- These four settings identify the server. They cannot be set for a session, transaction, function, role or database.
 SET snowflake_pg.worker_id = 2;
 \echo :SQLSTATE
 SET snowflake_pg.datacenter_id = 2;
@@ -77,7 +80,7 @@ SELECT count(*) AS stored_for_roles_or_databases
   FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setting LIKE 'snowflake%';
 SELECT worker_id FROM snowflake_decode(snowflake_nextval());
 
--- The two others change when the server reads its configuration again, for all sessions.
+-- These settings can be changed only by reloading the configuration, for all sessions.
 SET snowflake_pg.max_ahead = '1s';
 \echo :SQLSTATE
 SET snowflake_pg.sequence_start = 'random';
@@ -122,10 +125,11 @@ ALTER SYSTEM SET snowflake_pg.worker_id = -2;
 \echo :SQLSTATE
 ALTER SYSTEM SET snowflake_pg.datacenter_id = -1;
 \echo :SQLSTATE
+-- The wording of this error depends on the version of PostgreSQL if the setting has a unit.
+\set VERBOSITY sqlstate
 ALTER SYSTEM SET snowflake_pg.max_ahead = '1ms';
-\echo :SQLSTATE
 ALTER SYSTEM SET snowflake_pg.max_ahead = '11s';
-\echo :SQLSTATE
+\set VERBOSITY default
 ALTER SYSTEM SET snowflake_pg.max_ahead = 'long';
 \echo :SQLSTATE
 ALTER SYSTEM SET snowflake_pg.max_ahead = '5 parsecs';
@@ -135,8 +139,6 @@ ALTER SYSTEM SET snowflake_pg.sequence_start = 'maybe';
 
 -- A misspelt name is refused, where PostgreSQL would make up a setting of that name.
 SET snowflake_pg.workerid = 3;
-\echo :SQLSTATE
-ALTER SYSTEM SET snowflake_pg.workerid = 3;
 \echo :SQLSTATE
 SHOW snowflake_pg.workerid;
 \echo :SQLSTATE
