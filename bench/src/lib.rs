@@ -1,7 +1,7 @@
 //! The cost of an ID, compared with other keys: `make bench` measures it, and `make bench-plot` plots it.
 //!
 //! Each file is one part of the benchmark: [`cost`], [`conceal`], [`crates`], [`storage`] with its [`lookups`], [`copy`], [`oltp`],
-//! [`contention`] with [`latency`], [`wire`], [`service_level`] with its [`search`], [`segments`] with [`segments_wire`], [`serials`],
+//! [`contention`] with [`latency`], [`wire`], [`service_level`], [`segments`] with [`segments_wire`], [`serials`],
 //! [`fleet`], [`portable`], and [`failovers`] with its [`failover_load`]. Each part except [`crates`] starts its own [`server`]. The
 //! rivals take turns ([`effort::alternate`]), and the part returns the figures of its [`report`].
 
@@ -25,7 +25,6 @@ pub mod portable;
 pub mod registry_client;
 pub mod report;
 pub mod rivals;
-pub mod search;
 pub mod segments;
 pub mod segments_server;
 pub mod segments_wire;

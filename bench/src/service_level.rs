@@ -1,15 +1,12 @@
-//! A service of IDs: the highest rate of requests over TCP at which 99.9 % of them take at most a millisecond. Requests are due at random
-//! times, whether or not earlier ones have been answered, and the time of a request begins when it is due.
-
-use std::cell::RefCell;
+//! A service of IDs: how many of the requests over TCP take at most a millisecond, at rising rates. Requests are due at random times,
+//! whether or not earlier ones have been answered, and the time of a request begins when it is due.
 
 use cluster::{Cluster, loopback};
 
-use crate::effort::{alternate, rounds, scaled};
+use crate::effort::{alternate, rounds, scaled, steps};
 use crate::machine::Machine;
 use crate::pgbench::Pgbench;
 use crate::report::{BenchReport, Figure};
-use crate::search::{SearchBounds, highest};
 use crate::segments_wire::{PORT, pooler};
 use crate::stats::Sample;
 use crate::{segments_server, server};
@@ -19,16 +16,13 @@ const ROUNDS: usize = 6;
 const SECONDS: u64 = 2;
 /// The number of connections. This is several times the number of requests that are in progress at the same time.
 const CLIENTS: usize = 16;
-/// The lowest rate, the highest one, and the one that is tried first.
-const LEAST: u64 = 125;
-const MOST: u64 = 128_000;
-const BEGIN: u64 = 1_000;
-/// How many times the interval between a rate and its product with the square root of 2 is divided. The result is exact to the 16th root
-/// of 2, which is 4 %.
-const STEPS: u64 = 3;
-/// The part of the requests that takes at most this many microseconds.
-const PART: f64 = 0.999;
-const LIMIT: f64 = 1_000.0;
+/// The rates, in requests per second. At lower rates, the requests that wait for a flush of the mark, two per second, would be more than
+/// one in a thousand.
+const RATES: [usize; 6] = [4_000, 8_000, 11_000, 16_000, 23_000, 32_000];
+/// The longest time of a request that is in time, in microseconds.
+const LIMIT: i64 = 1_000;
+/// The service levels: the percentage of requests that must be in time.
+const LEVELS: [f64; 2] = [99.9, 99.0];
 
 /// The names and statements of the requests. The last one is the floor of a request.
 const RIVALS: [(&str, &str); 3] = [
@@ -37,7 +31,7 @@ const RIVALS: [(&str, &str); 3] = [
     ("SELECT 1", "SELECT 1"),
 ];
 
-/// Measures the highest rates directly and through PgBouncer.
+/// Measures the requests directly and through PgBouncer.
 pub fn run() -> BenchReport {
     let (address, pool) = (loopback(1), loopback(0));
     let server = segments_server::start("service", |name| server::fresh(name).set("listen_addresses", &address));
@@ -55,9 +49,8 @@ pub fn run() -> BenchReport {
     }
     let notes = [
         "`pgbench --rate` over TCP with 16 connections and two threads, on the processors of the server; the time of a request begins when \
-         it is due, so it contains the wait for a connection; a rate of 1 means that not even 125 requests per s were in time",
-        "a rate counts if 99.9 % of the requests of a run of 2 s, without its first half second, take at most 1 ms, in one of two \
-         runs; rates grow by the square root of 2 until one does not count, and the interval is then divided three times, to 4 %",
+         it is due, so it contains the wait for a connection; the first half second of each run is not counted",
+        "the highest rate is the highest measured rate at which the median of all rounds is at least 99.9 % or 99 %, or 0 if there is none",
         "prepared: the statement is prepared once; extended: each request is parsed, bound and executed by the extended protocol; \
          PgBouncer before 1.21 does not pass on prepared statements",
         "per processor: divided by the number of processors, which also run the clients",
@@ -69,31 +62,36 @@ fn measure(server: &Cluster, route: &str, address: &str, protocol: &str, cores: 
     let (rounds, seconds) = (rounds(ROUNDS), scaled(SECONDS));
     println!("==> requests within 1 ms, {route}, {rounds} rounds");
     let pgbench = Pgbench::new(server).over(address, PORT, protocol);
-    let bounds = SearchBounds { rates: (LEAST, scaled(MOST).max(2 * LEAST)), steps: scaled(STEPS) };
-    // A search begins below the previous result, so that most searches need few runs.
-    let begins = RefCell::new([BEGIN; RIVALS.len()]);
-    let [rates] = alternate(rounds, RIVALS.len(), |n| {
-        let begin = begins.borrow()[n];
-        let rate = highest(begin, bounds, |rate| {
-            let latencies = pgbench.at_rate(RIVALS[n].1, CLIENTS, seconds, rate).latencies;
-            latencies.total() > 0 && latencies.quantile(PART) <= LIMIT
+    let at_rate = |rate: &usize| {
+        let rate = *rate as u64;
+        let [shares] = alternate(rounds, RIVALS.len(), |n| {
+            let latencies = pgbench.at_rate(RIVALS[n].1, CLIENTS, seconds, scaled(rate)).latencies;
+            [100.0 * latencies.part(LIMIT)]
         });
-        begins.borrow_mut()[n] = (rate * 4 / 5).max(LEAST);
-        // A rate of 0 would make the ratios infinite.
-        [rate.max(1) as f64]
-    });
-    let names = RIVALS.map(|(name, _)| name);
-    let floor = &rates[RIVALS.len() - 1];
-    let relative: Vec<Sample> = rates.iter().map(|rate| rate.over(floor)).collect();
-    let each: Vec<Sample> =
-        rates.iter().map(|rate| rate.values().iter().map(|rate| rate / cores as f64).collect()).collect();
-    let turn = format!("one search in runs of {seconds} s");
-    let figure = |kind: &str, unit: &str, samples: &[Sample]| {
-        Figure::new(&format!("highest rate with 99.9 % within 1 ms, {route}{kind}"), unit, &turn, &names, samples)
+        (rate, shares)
     };
-    vec![
-        figure("", "requests per s", &rates),
-        figure(", relative to SELECT 1", "x", &relative),
-        figure(", per processor", "requests per s", &each),
-    ]
+    let shares: Vec<(u64, Vec<Sample>)> = steps(&RATES).iter().map(at_rate).collect();
+    let names = RIVALS.map(|(name, _)| name);
+    let turn = format!("{seconds} s");
+    let share = |(rate, shares): &(u64, Vec<Sample>)| {
+        let name = format!("requests within 1 ms, {route}");
+        Figure::new(&name, "%", &turn, &names, shares).at("requests per s", *rate)
+    };
+    let mut figures: Vec<Figure> = shares.iter().map(share).collect();
+    for level in LEVELS {
+        let reached = |n: usize| shares.iter().filter(move |(_, shares)| shares[n].median() >= level);
+        let rates: Vec<u64> = (0..RIVALS.len()).map(|n| reached(n).map(|(rate, _)| *rate).max().unwrap_or(0)).collect();
+        let mut add = |kind: &str, unit: &str, by: f64| {
+            let values: Vec<Sample> = rates.iter().map(|rate| Sample::from_iter([*rate as f64 / by])).collect();
+            let name = format!("highest rate with {level} % within 1 ms, {route}{kind}");
+            figures.push(Figure::new(&name, unit, &turn, &names, &values));
+        };
+        add("", "requests per s", 1.0);
+        add(", per processor", "requests per s", cores as f64);
+        match rates[RIVALS.len() - 1] {
+            0 => {}
+            floor => add(", relative to SELECT 1", "x", floor as f64),
+        }
+    }
+    figures
 }

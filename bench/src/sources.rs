@@ -63,7 +63,7 @@ pub fn of(part: &str) -> Vec<&'static str> {
         "oltp" => &[ID, &["bench/src/oltp.rs", "bench/src/pgbench.rs"]],
         "contention" => &[ID, &["bench/src/contention.rs", "bench/src/latency.rs", "bench/src/sessions.rs"]],
         "wire" => &[ID, &["bench/src/wire.rs"]],
-        "service" => &[ID, NUMBER, &["bench/src/service_level.rs", "bench/src/search.rs", "bench/src/pgbench.rs"]],
+        "service" => &[ID, NUMBER, &["bench/src/service_level.rs", "bench/src/pgbench.rs"]],
         "segments" => &[NUMBER, &["bench/src/segments.rs", "bench/src/segments_wire.rs"]],
         "serials" => &[&[
             "src/functions/serial.rs",

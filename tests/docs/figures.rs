@@ -1,7 +1,5 @@
 //! The results of `make bench` are of the code that is there: no part has been measured before its code changed.
 
-#[path = "../../bench/src/search.rs"]
-mod search;
 #[path = "../../bench/src/sources.rs"]
 mod sources;
 #[path = "../../bench/src/stats.rs"]
@@ -14,14 +12,9 @@ use std::path::{Path, PathBuf};
 use cluster::{Scratch, assert_caught, command, ensure, not_tested, output, page, repository, texts_of};
 use serde_json::Value;
 
-/// The results that record no revision, because they were measured before results recorded one. A part leaves this list when it is
-/// measured again, and no part joins it.
-const WITHOUT_REVISION: [&str; 1] = ["15/oltp"];
-
-/// The result of one part: the version of PostgreSQL and the name of the part, the versions of the programs, and the revision.
+/// The result of one part: the version of PostgreSQL and the name of the part, and the revision.
 struct Measured {
     name: String,
-    versions: String,
     revision: String,
 }
 
@@ -32,12 +25,7 @@ fn results() -> Vec<Measured> {
         let name = path.strip_prefix("bench/results").expect("a result").with_extension("").display().to_string();
         let part = name.split_once('/').expect("a version and a part").1;
         assert_eq!(report["part"], *part, "{}", path.display());
-        let versions = report["machine"]["versions"].as_array().expect("versions").iter();
-        Measured {
-            versions: versions.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-            revision: report["machine"]["revision"].as_str().unwrap_or_default().into(),
-            name,
-        }
+        Measured { revision: report["machine"]["revision"].as_str().unwrap_or_default().into(), name }
     };
     texts_of(&["bench/results"], ".json").into_iter().map(result).collect()
 }
@@ -76,35 +64,25 @@ fn check_code(directory: &Path, revision: &str, paths: &[&str]) -> Result<(), St
     Ok(())
 }
 
-/// Checks one result. `listed` are the results that may have no revision.
-fn check(directory: &Path, measured: &Measured, listed: &[&str], paths: &[&str]) -> Result<(), String> {
-    let Measured { name, revision, .. } = measured;
-    if revision.is_empty() {
-        ensure!(listed.contains(&name.as_str()), "{name} records no revision");
-        return Ok(());
-    }
-    ensure!(!listed.contains(&name.as_str()), "{name} records a revision: take it off the list WITHOUT_REVISION");
+/// Checks one result.
+fn check(directory: &Path, measured: &Measured, paths: &[&str]) -> Result<(), String> {
+    let Measured { name, revision } = measured;
+    ensure!(!revision.is_empty(), "{name} records no revision");
     ensure!(!revision.contains("dirty"), "{name} was measured with files that are in no revision");
     check_code(directory, revision, paths).map_err(|reason| format!("measure {name} again: {reason}"))
 }
 
 #[test]
 fn every_part_has_been_measured_since_its_code_changed() {
-    let results = results();
-    for listed in WITHOUT_REVISION {
-        assert!(results.iter().any(|result| result.name == listed), "{listed} is listed, and is not in bench/results");
-    }
     let mut wrong = Vec::new();
-    for result in &results {
-        if result.revision.is_empty() {
-            println!("{}: measured with {}, without a revision", result.name, result.versions);
-        } else if git(repository(), &["cat-file", "-e", &result.revision.replace(", dirty", "")]).is_err() {
-            let Measured { name, revision, .. } = result;
+    for result in &results() {
+        let Measured { name, revision } = result;
+        if !revision.is_empty() && git(repository(), &["cat-file", "-e", &revision.replace(", dirty", "")]).is_err() {
             not_tested(&format!("{name}: this copy of the sources does not have revision {revision}"));
             continue;
         }
-        let part = result.name.split_once('/').expect("a version and a part").1;
-        wrong.extend(check(repository(), result, &WITHOUT_REVISION, &sources::of(part)).err());
+        let part = name.split_once('/').expect("a version and a part").1;
+        wrong.extend(check(repository(), result, &sources::of(part)).err());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -134,23 +112,12 @@ fn the_interval_of_a_median_is_that_of_the_tables() {
     assert_eq!(interval(101), Some((41.0, 61.0)));
 }
 
-/// The search finds the highest rate from above and from below, although a run of each rate fails once.
+/// Values at the limit are within it.
 #[test]
-fn the_search_for_a_rate_finds_the_highest_one() {
-    let bounds = search::SearchBounds { rates: (100, 100_000), steps: 4 };
-    for (capacity, begin) in [(150, 50_000), (9_000, 1_000), (9_000, 9_000), (99_999, 100)] {
-        let (mut failed, mut runs) = (Vec::new(), 0);
-        let found = search::highest(begin, bounds, |rate| {
-            runs += 1;
-            let first = !failed.contains(&rate);
-            failed.push(rate);
-            !first && rate <= capacity
-        });
-        assert!(found <= capacity && found as f64 > capacity as f64 * 0.95, "{found} of {capacity}");
-        assert!(runs < 60, "{runs} runs");
-    }
-    assert_eq!(search::highest(1_000, bounds, |_| true), 100_000);
-    assert_eq!(search::highest(1_000, bounds, |_| false), 0);
+fn the_part_of_the_values_within_a_limit_is_counted() {
+    let mut times = stats::Histogram::default();
+    [(999, 6), (1_000, 3), (1_001, 1)].into_iter().for_each(|(value, count)| times.add(value, count));
+    assert_eq!([0, 999, 1_000, 1_001].map(|limit| times.part(limit)), [0.0, 0.6, 0.9, 1.0]);
 }
 
 #[test]
@@ -167,21 +134,18 @@ fn figures_of_older_code_are_caught() {
     run(&["add", "."]);
     run(&["commit", "--quiet", "--message", "first"]);
     let revision = run(&["rev-parse", "HEAD"]);
-    let measured =
-        |revision: &str| Measured { name: "15/cost".into(), versions: String::new(), revision: revision.into() };
-    let result = |revision: &str, listed: &[&str]| check(&scratch.0, &measured(revision), listed, &["draw.rs"]);
-    result(&revision, &[]).unwrap();
-    result("", &["15/cost"]).unwrap();
-    assert_caught(result("", &[]), "15/cost records no revision");
-    assert_caught(result(&revision, &["15/cost"]), "take it off the list");
-    assert_caught(result(&format!("{revision}, dirty"), &[]), "in no revision");
+    let measured = |revision: &str| Measured { name: "15/cost".into(), revision: revision.into() };
+    let result = |revision: &str| check(&scratch.0, &measured(revision), &["draw.rs"]);
+    result(&revision).unwrap();
+    assert_caught(result(""), "15/cost records no revision");
+    assert_caught(result(&format!("{revision}, dirty")), "in no revision");
     // Neither a page nor a comment changes a figure.
     write("page.md", "a different page\n");
     write("draw.rs", "// Draws an ID.\n\nfn draw() {}\n");
-    result(&revision, &[]).unwrap();
+    result(&revision).unwrap();
     write("draw.rs", "fn draw() { sleep() }\n");
-    assert_caught(result(&revision, &[]), "measure 15/cost again: draw.rs has changed since");
+    assert_caught(result(&revision), "measure 15/cost again: draw.rs has changed since");
     fs::remove_file(scratch.0.join("draw.rs")).expect("a file");
-    assert_caught(result(&revision, &[]), "draw.rs has changed since");
+    assert_caught(result(&revision), "draw.rs has changed since");
     assert_caught(check_code(&scratch.0, &revision, &["none.rs"]), "there are no files none.rs");
 }

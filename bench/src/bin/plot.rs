@@ -8,7 +8,7 @@ use bench::report::{BenchReport, Figure, Value};
 
 /// The charts with lines along an axis: the file, the title, the unit, whether the axis is logarithmic, and the name of the
 /// figures.
-const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
+const LINES: [(&str, &str, &str, &str, bool, &str); 13] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
     ("oltp", "select", "Queries that draw one ID", "transactions per s", false, "SELECT, transactions"),
@@ -25,6 +25,7 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
         false,
         "retries of an ID in bulk",
     ),
+    ("service", "in-time", "Requests that take at most 1 ms", "%", false, "requests within 1 ms, directly, prepared"),
     ("segments", "bulk", "Sessions that draw numbers without a pause", "numbers per s", false, "numbers in bulk"),
     ("serials", "insert", "INSERT of a row with a serial", "transactions per s", false, "INSERT, transactions"),
     (
@@ -181,9 +182,6 @@ fn main() {
             "s",
         );
     }
-    if let Some(report) = find("service") {
-        service(report, &file(&directory, "service", "rate"));
-    }
     if let Some(report) = find("wire") {
         wire(report, &file(&directory, "wire", "one"), "one ID a request", "IDs fetched one at a time");
         wire(report, &file(&directory, "wire", "batch"), "1,000 IDs a request", "IDs fetched by the thousand");
@@ -279,24 +277,6 @@ fn failovers(report: &BenchReport, path: &Path, begin: &str, title: &str, unit: 
     let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
     let (series, places) = (series.collect(), places.collect());
     Chart { title, unit, log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
-}
-
-/// Plots the highest rates of a service on each route.
-fn service(report: &BenchReport, path: &Path) {
-    let begin = "highest rate with 99.9 % within 1 ms, ";
-    let of_rate = |figure: &&Figure| figure.name.starts_with(begin) && figure.unit == "requests per s";
-    let all = report.figures.iter().filter(of_rate).filter(|figure| !figure.name.ends_with("per processor"));
-    let figures: Vec<_> = all.collect();
-    let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
-        name: value.rival.clone(),
-        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
-    });
-    let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
-    let (series, places) = (series.collect(), places.collect());
-    let title = "Requests of which 99.9 % take at most 1 ms";
-    Chart { title, unit: "requests per s", log: false, places, axis: "", series, footer: footer(report, first) }
-        .bars(path);
 }
 
 /// Plots the routes to the server, for one size of request.
