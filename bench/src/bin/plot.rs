@@ -8,7 +8,7 @@ use bench::report::{BenchReport, Figure, Value};
 
 /// The charts with lines along an axis: the file, the title, the unit, whether the axis is logarithmic, and the name of the
 /// figures.
-const LINES: [(&str, &str, &str, &str, bool, &str); 13] = [
+const LINES: [(&str, &str, &str, &str, bool, &str); 12] = [
     ("storage", "insert", "INSERT into a growing table", "ms", false, "INSERT into a growing table"),
     ("storage", "wal", "WAL of INSERTs into a growing table", "bytes a row", false, "WAL of INSERTs"),
     ("oltp", "select", "Queries that draw one ID", "transactions per s", false, "SELECT, transactions"),
@@ -25,7 +25,6 @@ const LINES: [(&str, &str, &str, &str, bool, &str); 13] = [
         false,
         "retries of an ID in bulk",
     ),
-    ("service", "in-time", "Requests that take at most 1 ms", "%", false, "requests within 1 ms, directly, prepared"),
     ("segments", "bulk", "Sessions that draw numbers without a pause", "numbers per s", false, "numbers in bulk"),
     ("serials", "insert", "INSERT of a row with a serial", "transactions per s", false, "INSERT, transactions"),
     (
