@@ -174,8 +174,9 @@ fn check_comments(catalog: &Catalog) -> Result<(), String> {
 fn every_function_is_described_as_it_is() {
     let catalog = catalog("reference_functions");
     assert!(catalog.functions.len() > 30 && catalog.views.len() == 5);
-    check_comments(&catalog).unwrap();
-    check(&page(PAGE), &catalog).unwrap_or_else(|reason| panic!("{PAGE}: {reason}"));
+    let described = check(&page(PAGE), &catalog).map_err(|reason| format!("{PAGE}: {reason}"));
+    let wrong: Vec<String> = [check_comments(&catalog), described].into_iter().filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
