@@ -81,10 +81,9 @@ impl Histogram {
         self.0.values().sum()
     }
 
-    /// Returns the part of the values that are not above a limit. Panics if there are no values.
+    /// Returns the part of the values that are not above a limit, or 0 if there are no values.
     pub fn part(&self, limit: i64) -> f64 {
-        assert!(!self.0.is_empty(), "a part of nothing");
-        self.0.range(..=limit).map(|(_, times)| times).sum::<u64>() as f64 / self.total() as f64
+        self.0.range(..=limit).map(|(_, times)| times).sum::<u64>() as f64 / self.total().max(1) as f64
     }
 
     /// Returns the smallest value that at least this part of all values does not exceed. Panics if there are no values.

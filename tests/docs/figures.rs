@@ -116,6 +116,7 @@ fn the_interval_of_a_median_is_that_of_the_tables() {
 #[test]
 fn the_part_of_the_values_within_a_limit_is_counted() {
     let mut times = stats::Histogram::default();
+    assert_eq!(times.part(1_000), 0.0);
     [(999, 6), (1_000, 3), (1_001, 1)].into_iter().for_each(|(value, count)| times.add(value, count));
     assert_eq!([0, 999, 1_000, 1_001].map(|limit| times.part(limit)), [0.0, 0.6, 0.9, 1.0]);
 }
