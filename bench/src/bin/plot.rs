@@ -208,11 +208,16 @@ fn point(value: &Value) -> Quartiles {
 fn lines(report: &BenchReport, path: &Path, title: &str, unit: &str, log: bool, name: &str) {
     let figures = report.along(name);
     let Some(first) = figures.first() else { return };
-    let series = (0..first.values.len()).map(|n| ChartSeries {
-        name: first.values[n].rival.clone(),
+    draw_lines(report, path, title, unit, log, &figures, by_rival(first, &figures));
+}
+
+/// Returns one series for each rival of the first figure, with a point for each figure.
+fn by_rival(first: &Figure, figures: &[&Figure]) -> Vec<ChartSeries> {
+    let series = |(n, value): (usize, &Value)| ChartSeries {
+        name: value.rival.clone(),
         points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
-    });
-    draw_lines(report, path, title, unit, log, &figures, series.collect());
+    };
+    first.values.iter().enumerate().map(series).collect()
 }
 
 fn draw_lines(
@@ -269,12 +274,8 @@ fn at_least(least: f64, point: Quartiles) -> Quartiles {
 fn failovers(report: &BenchReport, path: &Path, begin: &str, title: &str, unit: &str) {
     let figures: Vec<_> = report.figures.iter().filter(|figure| figure.name.starts_with(begin)).collect();
     let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
-        name: value.rival.clone(),
-        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
-    });
-    let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string());
-    let (series, places) = (series.collect(), places.collect());
+    let places = figures.iter().map(|figure| figure.name.trim_start_matches(begin).to_string()).collect();
+    let series = by_rival(first, &figures);
     Chart { title, unit, log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
 }
 
@@ -286,10 +287,6 @@ fn wire(report: &BenchReport, path: &Path, size: &str, title: &str) {
         figure.name.trim_start_matches(size).trim_start_matches(", ").trim_end_matches(", IDs").to_string()
     };
     let Some(first) = figures.first() else { return };
-    let series = first.values.iter().enumerate().map(|(n, value)| ChartSeries {
-        name: value.rival.clone(),
-        points: figures.iter().map(|figure| figure.values.get(n).map(point)).collect(),
-    });
-    let (series, places) = (series.collect(), figures.iter().map(|figure| route(figure)).collect());
+    let (series, places) = (by_rival(first, &figures), figures.iter().map(|figure| route(figure)).collect());
     Chart { title, unit: "IDs per s", log: false, places, axis: "", series, footer: footer(report, first) }.bars(path);
 }
