@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Answer, Cluster, assert_caught, ensure, page, texts_of};
+use cluster::{Answer, Cluster, assert_caught, ensure, files, page, repository, texts_of};
 
-use crate::incidents::{check_listed, logged};
+use crate::incidents::{WARNINGS, check_listed, logged, reported, source};
 use crate::links::slug;
 
 /// Messages that are not in the extension's source: those of PostgreSQL, and those that contain a name or a number.
@@ -68,35 +68,17 @@ fn check_messages(page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the message of each error in the source. The SQLSTATE is directly before the message. The reports of `registry.rs` are causes
-/// of a failed heartbeat.
-fn errors_in_source() -> Vec<String> {
-    let mut files = texts_of(&["src/message"], ".rs");
-    files.retain(|(path, _)| !path.ends_with("registry.rs"));
-    let source: String = files.into_iter().map(|(_, text)| text.replace("\\\"", "\u{1}").replace("\\\n", "")).collect();
-    let message = |rest: &str| {
-        let (code, rest) = rest.split_once(',')?;
-        let literal = rest.trim_start();
-        let literal =
-            literal.strip_prefix("format!(").unwrap_or(literal).trim_start().strip_prefix('"')?.split('"').next()?;
-        let words = literal.split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{1}', "\"");
-        (code != "SUCCESSFUL_COMPLETION").then_some(words)
-    };
-    source.split("ERRCODE_").skip(1).filter_map(message).collect()
-}
-
 /// Checks that each error has a section: a heading that contains the longest text of its message between parts that vary. The name of a
 /// setting varies, too.
 fn check_sections(page: &str) -> Result<(), String> {
-    let errors = errors_in_source();
+    // The reports of `registry.rs` are causes of a failed heartbeat.
+    let features = files(&["src/message"], ".rs").into_iter().filter(|path| !path.ends_with("registry.rs"));
+    let errors: Vec<String> = features.flat_map(|path| reported(&source(&repository().join(path)))).collect();
     ensure!(errors.len() > 100, "{} errors", errors.len());
     for message in errors {
-        let part = |part: &str| {
-            part.split_once('}').map_or(part, |(_, fixed)| fixed).trim_matches([' ', '"', ':']).to_string()
-        };
-        let parts = message.split('{').flat_map(|text| text.split("snowflake_pg.")).map(part);
-        let fixed = parts.max_by_key(String::len).unwrap_or_default();
-        let found = headings(page).any(|heading| heading.contains(&fixed));
+        let parts = message.split("..").flat_map(|text| text.split("snowflake_pg."));
+        let fixed = parts.map(|part| part.trim_matches([' ', '"', ':'])).max_by_key(|part| part.len());
+        let found = headings(page).any(|heading| heading.contains(fixed.unwrap_or_default()));
         ensure!(found, "docs/errors.md has no section for {message:?}");
     }
     Ok(())
@@ -107,13 +89,13 @@ fn every_error_has_a_section() {
     let page = page("docs/errors.md");
     check_sections(&page).unwrap();
     let other = page.replace("is not an ID of layout", "is no ID");
-    assert_caught(check_sections(&other), "no section for \"{id} is not an ID");
+    assert_caught(check_sections(&other), "no section for \".. is not an ID");
 }
 
 /// Checks that each warning in the log has a section, except warnings that begin with a part that varies.
 fn check_warnings(page: &str) -> Result<(), String> {
     let headings: Vec<String> = headings(page).map(|heading| format!("`{heading}`")).collect();
-    let mut warnings = logged(&["warn_of(", "warn(", "let message = "]);
+    let mut warnings = logged(&WARNINGS);
     warnings.retain(|message| !["", "snowflake_pg: .."].contains(&&message[..]) && !message.starts_with(".."));
     ensure!(warnings.len() > 20, "{warnings:?}");
     for message in warnings {

@@ -25,8 +25,11 @@ const ERRORS: [&str; 3] = ["src/message/fleet.rs", "src/message/segment.rs", "sr
 /// The folders of the server itself, which raises or logs errors of other features, too.
 const SERVER: [&str; 6] = ["src/config", "src/fleet", "src/generator", "src/segments", "src/server", "src/workers"];
 
-/// The calls before the text of a log message at level WARNING, or at level LOG with a hint.
-const LOGGED: [&str; 4] = ["warn_of(", "warn(", "log_with_hint(", "let message = "];
+/// The calls before the text of a log message at level WARNING.
+pub const WARNINGS: [&str; 3] = ["warn_of(", "warn(", "let message = "];
+
+/// The call before the text of a log message at level LOG with a hint.
+const HINTS: [&str; 1] = ["log_with_hint("];
 
 /// Messages that are no incident.
 const OTHERS: [(&str, &str); 9] = [
@@ -47,7 +50,7 @@ fn sources(folder: &str) -> Vec<String> {
 }
 
 /// Returns a source without comments, with each string on one line and its quotation marks as another character.
-fn source(path: &Path) -> String {
+pub fn source(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut joined = String::new();
@@ -71,11 +74,12 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 /// Returns the messages of all reports in a piece of code: the strings of the expression after an SQLSTATE. Details and hints are
-/// sentences, and begin with a capital letter.
-fn reported(code: &str) -> Vec<String> {
+/// sentences, and begin with a capital letter. Notices are not included.
+pub fn reported(code: &str) -> Vec<String> {
+    let is_error = |name: &str| !name.contains([' ', ',']) && name != "SUCCESSFUL_COMPLETION";
     let mut found = Vec::new();
     for rest in code.split("ERRCODE_").skip(1) {
-        let Some((_, rest)) = rest.split_once(",\n").filter(|(name, _)| !name.contains([' ', ','])) else { continue };
+        let Some((_, rest)) = rest.split_once(",\n").filter(|(name, _)| is_error(name)) else { continue };
         // A message that depends on a condition consists of several strings.
         let ends: &[&str] = if rest.trim_start().starts_with("match ") { &["},\n"] } else { &["),\n", "\",\n"] };
         let end = ends.iter().filter_map(|end| Some(rest.find(end)? + end.len())).min().unwrap_or_default();
@@ -194,8 +198,13 @@ fn check(text: &str, incidents: &[String]) -> Result<(), String> {
 /// Returns all incidents of the sources, except those that are not.
 fn incidents() -> Vec<String> {
     let errors = ERRORS.iter().flat_map(|path| reported(&source(&repository().join(path))));
-    let mut all: Vec<String> =
-        errors.chain(refusals()).chain(marks()).chain(logged(&LOGGED)).chain(logged_by_the_registry()).collect();
+    let mut all: Vec<String> = errors
+        .chain(refusals())
+        .chain(marks())
+        .chain(logged(&WARNINGS))
+        .chain(logged(&HINTS))
+        .chain(logged_by_the_registry())
+        .collect();
     all.push("replicated row has the worker ID of this server".into());
     all.sort();
     all.dedup();
