@@ -1,3 +1,5 @@
+-- The descriptions of all tables, columns, functions and views.
+
 COMMENT ON TABLE snowflake_registry.fleet IS
     'the fleet; create_fleet() inserts the only row';
 COMMENT ON COLUMN snowflake_registry.fleet.one IS

@@ -1,3 +1,5 @@
+-- Renewals that no server can have sent, because the registry has never granted what they contain.
+
 -- The latest bound that can have been granted, assuming that the clock was one margin ahead.
 CREATE FUNCTION snowflake_registry.latest_bound(f snowflake_registry.fleet, now_point bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp

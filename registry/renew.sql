@@ -1,3 +1,5 @@
+-- Renewals. crates/flake/src/fleet/registry/renew.rs explains why each rule is needed.
+
 -- Returns true if a renewal proves that the registry has lost changes.
 CREATE FUNCTION snowflake_registry.knows_more(
     f snowflake_registry.fleet, n snowflake_registry.node, life bigint, count bigint

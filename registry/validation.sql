@@ -1,3 +1,5 @@
+-- Checks of the arguments of requests, and the refusals of the registry.
+
 -- Limits what a server reports about itself to 16 keys with scalar values, and truncates the values.
 CREATE FUNCTION snowflake_registry.clean_about(about jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp

@@ -1,3 +1,5 @@
+-- The views for the owner of the registry.
+
 CREATE VIEW snowflake_registry.status AS
 SELECT
     f.fleet_id,
