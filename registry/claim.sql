@@ -108,6 +108,11 @@ BEGIN
 END
 $$;
 
+-- The part of a refusal that shows the clock of the server.
+CREATE FUNCTION snowflake_registry.clock_of(f snowflake_registry.fleet, clock bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT jsonb_build_object('why', format('the clock of the server shows %s', snowflake_registry.time_of(f, clock))) $$;
+
 -- Returns why no worker ID is available, and when one will be. If there are several reasons, the one that lasts longest is
 -- returned.
 CREATE FUNCTION snowflake_registry.why_none(
@@ -138,7 +143,7 @@ BEGIN
     IF free.worker IS NOT NULL THEN
         a.reason := 'clock';
         a.until := snowflake_registry.time_of(f, free.start);
-        a.other := jsonb_build_object('why', format('the clock of the server shows %s', snowflake_registry.time_of(f, clock)));
+        a.other := snowflake_registry.clock_of(f, clock);
     ELSIF floor >= now_point AND (NOT quarantined OR floor >= quarantine) THEN
         a.reason := 'floor';
         a.until := snowflake_registry.time_of(f, floor);
@@ -252,6 +257,7 @@ DECLARE
     free snowflake_registry.free_worker;
     now_at timestamptz;
     now_point bigint;
+    reach bigint;
 BEGIN
     PERFORM snowflake_registry.check_arguments(claim.fleet, claim.layout, claim.epoch, claim.datacenter, claim.holder, claim.life,
         claim.nonce, claim.clock, claim.lease, claim.about);
@@ -302,6 +308,15 @@ BEGIN
     free := snowflake_registry.find_free(f, o, claim.datacenter, least(now_point, claim.clock));
     IF free.worker IS NULL THEN
         RETURN snowflake_registry.why_none(a, f, o, claim.datacenter, claim.clock, now_at);
+    END IF;
+    -- Otherwise, the grant could not be renewed, and the server would use up a worker ID every two margins. One of the clocks is
+    -- wrong.
+    reach := snowflake_registry.sum_of(snowflake_registry.lease_span(f, free.worker, claim.lease), snowflake_registry.margin(f));
+    IF snowflake_registry.sum_of(claim.clock, reach) < now_point THEN
+        a.reason := 'clock';
+        a.until := snowflake_registry.time_of(f, now_point - reach);
+        a.other := snowflake_registry.clock_of(f, claim.clock);
+        RETURN a;
     END IF;
     a.answer := 'claimed';
     a.datacenter := claim.datacenter;

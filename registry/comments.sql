@@ -194,6 +194,8 @@ COMMENT ON FUNCTION snowflake_registry.find_free(snowflake_registry.fleet, snowf
 COMMENT ON FUNCTION snowflake_registry.why_none(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.offer,
     integer, bigint, timestamptz) IS
     'internal: why no worker ID is available for a claim, and when one will be available';
+COMMENT ON FUNCTION snowflake_registry.clock_of(snowflake_registry.fleet, bigint) IS
+    'internal: part of a refusal that shows the clock of the server';
 COMMENT ON FUNCTION snowflake_registry.store_claim(snowflake_registry.answer, snowflake_registry.fleet, uuid, interval, jsonb,
     timestamptz) IS
     'internal: store the grant that answers a claim';
@@ -207,7 +209,7 @@ COMMENT ON FUNCTION snowflake_registry.highest_count(snowflake_registry.fleet, b
     'internal: highest count that the holder of a worker ID can have reached';
 COMMENT ON FUNCTION snowflake_registry.implausible(snowflake_registry.fleet, bigint, bigint, bigint, bigint) IS
     'internal: whether a renewal contains values that the registry cannot have granted';
-COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, boolean, interval) IS
+COMMENT ON FUNCTION snowflake_registry.lease_span(snowflake_registry.fleet, bigint, interval) IS
     'internal: length of the lease of a worker ID, in IDs';
 COMMENT ON FUNCTION snowflake_registry.store_renewal(snowflake_registry.answer, snowflake_registry.fleet, snowflake_registry.node, uuid,
     interval, jsonb, timestamptz) IS
@@ -265,6 +267,8 @@ COMMENT ON FUNCTION snowflake_registry.pending_skip(snowflake_registry.segment) 
     'internal: how many numbers a tag skips before its next block';
 COMMENT ON FUNCTION snowflake_registry.apply_skip(snowflake_registry.fleet, snowflake_registry.segment, bigint, timestamptz) IS
     'internal: skip numbers of a tag, and record the hole';
+COMMENT ON FUNCTION snowflake_registry.latest_of(timestamptz, timestamptz) IS
+    'internal: latest time that a recorded time can mean';
 COMMENT ON FUNCTION snowflake_registry.begin_life(snowflake_registry.fleet, snowflake_registry.identity, bigint, timestamptz, text) IS
     'internal: begin a new life of the registry and a quarantine';
 COMMENT ON FUNCTION snowflake_registry.clean_about(jsonb) IS

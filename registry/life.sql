@@ -191,6 +191,14 @@ AS $$
         * (floor(greatest(extract(epoch FROM since), 0) / 600) + 3 + steps), 9223372036854775807)::bigint
 $$;
 
+-- Returns a recorded time, or the latest time that it can mean if it is in the future. Such a time is from a clock that was ahead.
+-- The registry grants nothing while its clock is more than one lease and one margin ahead of the servers.
+CREATE FUNCTION snowflake_registry.latest_of(recorded timestamptz, now_at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN recorded > now_at + interval '10 minutes' THEN now_at - interval '24 hours 20 minutes' ELSE recorded END
+$$;
+
 -- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. If a renewal was more recent than the registry,
 -- "told" is the life in that renewal. "told" is 0 if the owner begins the life, and NULL if the registry has moved to a different
 -- place. The rows in "node" do not change, because the quarantine covers every grant that may have been lost. The rows in "segment"
@@ -217,7 +225,9 @@ DECLARE
     windows bigint;
     reason text;
 BEGIN
-    SELECT coalesce(snowflake_registry.point_of(f, max(n.seen)), 0), greatest(max(n.seen), f.life_since) INTO newest, newest_at
+    SELECT coalesce(snowflake_registry.point_of(f, max(snowflake_registry.latest_of(n.seen, now_at))), 0),
+        greatest(max(snowflake_registry.latest_of(n.seen, now_at)), snowflake_registry.latest_of(f.life_since, now_at))
+    INTO newest, newest_at
     FROM snowflake_registry.node AS n;
     -- The lost answers came from a clock that can be one margin behind the newest time in the rows. The lost grants may therefore
     -- have been made during a quarantine up to one margin after its end.

@@ -101,6 +101,14 @@ AS $$
     FROM (SELECT 1::bigint << worker_bits AS total, CASE WHEN worker_bits < 3 THEN 0 ELSE 1::bigint << worker_bits - 2 END AS spare) AS n
 $$;
 
+-- The number of IDs in a worker ID's lease. The lease of a spare worker ID is short so that its quarantine is short.
+CREATE FUNCTION snowflake_registry.lease_span(f snowflake_registry.fleet, worker bigint, lease interval) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT snowflake_registry.span_of(f,
+        CASE WHEN worker >= (snowflake_registry.division_of(f.worker_bits)).spare THEN least(lease, interval '1 hour') ELSE lease END)
+$$;
+
 CREATE FUNCTION snowflake_registry.parse_layout(text text) RETURNS snowflake_registry.layout
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -9,11 +9,6 @@ AS $$
     SELECT life > f.life OR (life = f.life AND (n.holder IS NULL OR n.life < life OR n.count < count))
 $$;
 
--- The number of IDs in a worker ID's lease. The lease of a spare worker ID is short so that its quarantine is short.
-CREATE FUNCTION snowflake_registry.lease_span(f snowflake_registry.fleet, spare boolean, lease interval) RETURNS bigint
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT snowflake_registry.span_of(f, CASE WHEN spare THEN least(lease, interval '1 hour') ELSE lease END) $$;
-
 -- Stores a renewal. If the holder changes, the record of the previous holder is copied to "history".
 CREATE FUNCTION snowflake_registry.store_renewal(
     a snowflake_registry.answer, f snowflake_registry.fleet, n snowflake_registry.node, holder uuid, lease interval, about jsonb,
@@ -185,7 +180,7 @@ BEGIN
     END IF;
 
     spare := renew.worker >= (snowflake_registry.division_of(f.worker_bits)).spare;
-    lease_span := snowflake_registry.lease_span(f, spare, renew.lease);
+    lease_span := snowflake_registry.lease_span(f, renew.worker, renew.lease);
     a.answer := 'renewed';
     a.nonce := renew.next_nonce;
     a.count := CASE WHEN match AND n.nonce = renew.next_nonce THEN n.count

@@ -94,7 +94,9 @@ impl SegmentsPair {
         let r = &mut self.reference;
         let within = r.quarantine_until > 0 && now <= r.quarantine_until + margin;
         let lives = u64::try_from(self.behind).unwrap_or(1);
-        r.tags.begin_life(now, r.seen.max(r.life_since), lives, steps, within);
+        // A time in the future can be a day old.
+        let latest = |time| if time > now + margin { now - far } else { time };
+        r.tags.begin_life(now, latest(r.seen).max(latest(r.life_since)), lives, steps, within);
         if !within {
             r.quarantine_before = r.quarantine_until;
         }

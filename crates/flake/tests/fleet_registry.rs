@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use flake::fleet::{
-    Call, ClaimRequest, FAR, MARGIN, MAX_LEASE, Moment, NEAR, Point, Registry, RegistryAnswer, RegistryRefusal,
-    RegistryRequest, RenewRequest, Ring, Scale, Source, Uuid,
+    Call, ClaimRequest, Effect, FAR, Grant, Loss, MARGIN, MAX_LEASE, Member, MemberIdentity, MemberStanding, Moment,
+    NEAR, Point, Registry, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Ring, SPARE_LEASE, Scale,
+    Source, Uuid,
 };
-use flake::{Epoch, IdFormat, Layout};
+use flake::{Epoch, IdFormat, Layout, Node};
 use proptest::prelude::*;
 
 const FORMAT: IdFormat = IdFormat { layout: Layout::TWITTER, epoch: Epoch::TWITTER };
@@ -194,6 +195,88 @@ fn a_refused_claim_says_what_it_waits_for() {
         behind.call(&moment(0), &call(request)),
         RegistryAnswer::Refused(RegistryRefusal::Clock { until: Point::ZERO })
     );
+}
+
+/// The registry's clock is ahead of the server's. The server would use up a worker ID with each grant that it cannot renew.
+#[test]
+fn a_claim_whose_grant_could_not_be_renewed_is_refused() {
+    let reach = (LEASE + MARGIN).as_micros() as i64;
+    let claim = call(RegistryRequest::Claim(claim(1)));
+    let refused = RegistryAnswer::Refused(RegistryRefusal::Clock { until: at(1_000) });
+    assert_eq!(registry().call(&moment(reach + 1_000), &claim), refused);
+    assert!(matches!(registry().call(&moment(reach), &claim), RegistryAnswer::Claimed { .. }));
+    // A spare worker ID has a shorter lease.
+    let claim = call(RegistryRequest::Claim(ClaimRequest { life: 2, ..self::claim(1) }));
+    let answer = |micros| {
+        let mut registry = registry();
+        let other = ClaimRequest { clock: at(micros), ..self::claim(2) };
+        registry.call(&moment(micros), &call(RegistryRequest::Claim(other)));
+        registry.call(&Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(micros) }, &claim)
+    };
+    assert!(matches!(answer((SPARE_LEASE + MARGIN).as_micros() as i64), RegistryAnswer::Claimed { worker: 768, .. }));
+    assert_eq!(answer((SPARE_LEASE + MARGIN).as_micros() as i64 + 1_000), refused);
+}
+
+/// Sends a heartbeat while the clocks show these times, and returns its effect.
+fn beat(registry: &mut Registry, member: &mut Member, registry_clock: i64, clock: i64) -> Effect {
+    loop {
+        let call = member.request(at(clock), LEASE).expect("the server is not fenced");
+        let nonce = Uuid(registry.rows.values().map(|row| row.count).sum::<u64>().into());
+        let answer = registry.call(&Moment { nonce, ..moment(registry_clock) }, &call);
+        let effect = member.answer(&call, &answer);
+        if effect != Effect::Continue {
+            return effect;
+        }
+    }
+}
+
+#[test]
+fn a_server_keeps_its_grant_while_only_the_registrys_clock_has_passed_the_bound() {
+    let (hour, lease, margin) = (3_600_000_000, LEASE.as_micros() as i64, MARGIN.as_micros() as i64);
+    let identity = MemberIdentity { fleet: None, format: FORMAT, datacenter: 0 };
+    let (mut registry, mut member) = (registry(), Member::start(identity, None, Point::ZERO));
+    assert_eq!(beat(&mut registry, &mut member, 0, 0), Effect::Assigned);
+    assert_eq!(beat(&mut registry, &mut member, 0, 0), Effect::Renewed);
+    let granted = member.standing();
+    // The registry's clock is five days ahead.
+    for clock in [hour, 2 * hour] {
+        let effect = beat(&mut registry, &mut member, clock + 120 * hour, clock);
+        assert!(matches!(effect, Effect::Refused(RegistryRefusal::Clock { .. })), "{effect:?}");
+        assert_eq!(member.standing(), granted);
+    }
+    assert_eq!(registry.rows.len(), 1);
+    // It is correct again.
+    assert_eq!(beat(&mut registry, &mut member, 3 * hour, 3 * hour), Effect::Renewed);
+    let bound = 3 * hour + lease;
+    // It is so little ahead that a different worker ID is granted, which replaces the grant.
+    let mut assigned = member.clone();
+    assert_eq!(beat(&mut registry.clone(), &mut assigned, bound + margin + 1_000, bound), Effect::Assigned);
+    assert!(matches!(assigned.standing(), MemberStanding::Holding(Grant { node: Node { worker: 1, .. }, .. })));
+    // The server's clock has passed the bound, too.
+    let call = member.request(at(0), LEASE).expect("hello");
+    member.answer(&call, &registry.call(&moment(bound), &call));
+    let call = member.request(at(bound + 1_000), LEASE).expect("a renewal");
+    let answer = registry.call(&moment(bound + margin + 1_000), &call);
+    assert_eq!(member.answer(&call, &answer), Effect::Lost(Loss::Expired));
+}
+
+/// The registry has times from a clock that was ahead. They do not show that it has lost nothing since then.
+#[test]
+fn a_time_in_the_future_may_be_a_day_old() {
+    let day = 86_400_000_000;
+    let mut registry = registry();
+    registry.call(&moment(0), &call(RegistryRequest::Claim(claim(1))));
+    for (seen, newest) in
+        [(MARGIN.as_micros() as i64, at(MARGIN.as_micros() as i64)), (day, at(-(FAR.as_micros() as i64)))]
+    {
+        let mut registry = registry.clone();
+        registry.rows.values_mut().for_each(|row| row.seen = at(seen));
+        registry.call(
+            &Moment { source: Source { timeline: 2, ..SOURCE }, ..moment(0) },
+            &call(RegistryRequest::Hello { serial: 1 }),
+        );
+        assert_eq!((registry.fleet.newest_seen, registry.fleet.spare_closed), (newest, seen == day));
+    }
 }
 
 #[test]

@@ -50,13 +50,20 @@ enum MemberState {
     /// The server has no worker ID. The life and the nonce come from the last `hello`.
     Seeking { ready: Option<(u64, Uuid)> },
     /// The server has a worker ID. The life and the nonce come from the last `hello`.
-    Holding { record: Record, ready: Option<(u64, Uuid)>, leave: Leave },
+    Holding {
+        record: Record,
+        ready: Option<(u64, Uuid)>,
+        leave: Leave,
+        /// True if the registry's clock has passed the bound, although the server's clock has not. The registry renews
+        /// the grant only if its clock is set back.
+        expired: bool,
+    },
     /// A copy of this server holds the worker ID.
     Fenced { seen: Point },
 }
 
-/// Whether a server with a spare worker ID claims a worker ID from the ring. It keeps its grant until the claim is
-/// answered.
+/// Whether a server with a spare worker ID or an expired grant claims a worker ID from the ring. It keeps its grant until
+/// the claim is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Leave {
     No,
@@ -165,6 +172,7 @@ impl Member {
             record,
             ready: None,
             leave: Leave::No,
+            expired: false,
         });
         Member { identity, fleet, state, hello: Hello { serial: 0, awaited: false }, refused: None }
     }
@@ -233,15 +241,13 @@ impl Member {
                 clock,
                 lease,
             }),
-            MemberState::Holding {
-                record: Record { pending: None, .. },
-                ready: ready @ Some(_),
-                leave: leave @ Leave::Next,
-            } => {
-                let (life, nonce) = ready.take().expect("the pattern has a nonce");
-                *leave = Leave::Claimed(nonce);
-                RegistryRequest::Claim(ClaimRequest { datacenter, holder: nonce, life, nonce, clock, lease })
-            }
+            MemberState::Holding { ready, leave: leave @ Leave::Next, .. } => match ready.take() {
+                Some((life, nonce)) => {
+                    *leave = Leave::Claimed(nonce);
+                    RegistryRequest::Claim(ClaimRequest { datacenter, holder: nonce, life, nonce, clock, lease })
+                }
+                None => self.hello.next(),
+            },
             MemberState::Holding { record, ready, .. } => {
                 record.pending = record.pending.or_else(|| ready.take().map(|(_, nonce)| nonce));
                 match record.pending {
@@ -278,8 +284,7 @@ impl Member {
                 self.renewed(answer)
             }
             (RegistryRequest::Renew(renew), RegistryAnswer::Lost(loss)) if self.awaits(renew) => {
-                self.state = MemberState::Seeking { ready: None };
-                Effect::Lost(*loss)
+                self.lost(renew, *loss)
             }
             (RegistryRequest::Renew(renew), RegistryAnswer::Conflict { seen }) if self.awaits(renew) => {
                 self.state = MemberState::Fenced { seen: *seen };
@@ -307,7 +312,7 @@ impl Member {
         }
         match &mut self.state {
             MemberState::Seeking { ready } if ready.is_none() => *ready = Some((life, nonce)),
-            MemberState::Holding { record, ready, .. } if record.pending.is_none() => {
+            MemberState::Holding { record, ready, leave, .. } if record.pending.is_none() || *leave == Leave::Next => {
                 *ready = Some((life, nonce));
             }
             _ => return Effect::Ignored,
@@ -335,19 +340,39 @@ impl Member {
         let format = self.identity.format;
         let (holder, pending, used) = (claim.holder, None, Mark::NOTHING_ISSUED);
         let record = Record { fleet, format, node, holder, nonce, pending, count, life, start, bound, used };
-        self.state = MemberState::Holding { record, ready: None, leave: Leave::No };
+        self.state = MemberState::Holding { record, ready: None, leave: Leave::No, expired: false };
         Effect::Assigned
     }
 
     fn renewed(&mut self, answer: &RegistryAnswer) -> Effect {
         let RegistryAnswer::Renewed { nonce, count, life, bound, leave } = *answer else { return Effect::Ignored };
-        let MemberState::Holding { record, leave: next, .. } = &mut self.state else { return Effect::Ignored };
+        let MemberState::Holding { record, leave: next, expired, .. } = &mut self.state else { return Effect::Ignored };
         if record.pending != Some(nonce) {
             return Effect::Ignored;
         }
         *record = Record { nonce, pending: None, count, life, bound: record.bound.max(bound), ..*record };
         *next = if leave { Leave::Next } else { Leave::No };
+        *expired = false;
         Effect::Renewed
+    }
+
+    /// Gives up the grant. However, if only the registry's clock has passed the bound, the server keeps the grant and
+    /// claims a worker ID. No other server is granted IDs up to the bound, and the registry's clock may be wrong. The
+    /// nonce stays pending, because the registry might accept a copy of the renewal after its clock is corrected.
+    fn lost(&mut self, renew: &RenewRequest, loss: Loss) -> Effect {
+        match &mut self.state {
+            MemberState::Holding { leave, expired, .. }
+                if loss == Loss::Expired && !renew.bound.passed(renew.clock) =>
+            {
+                *leave = Leave::Next;
+                *expired = true;
+                Effect::Continue
+            }
+            state => {
+                *state = MemberState::Seeking { ready: None };
+                Effect::Lost(loss)
+            }
+        }
     }
 
     fn refused_by(&mut self, request: &RegistryRequest, refusal: RegistryRefusal) -> Effect {
@@ -367,9 +392,11 @@ impl Member {
             // A server whose claim was refused calls `hello` again.
             (RegistryRequest::Claim(_), MemberState::Seeking { ready }) => *ready = None,
             // The server keeps its worker ID and renews the grant.
-            (RegistryRequest::Claim(_), MemberState::Holding { leave, .. }) => {
+            (RegistryRequest::Claim(_), MemberState::Holding { leave, expired, .. }) => {
                 *leave = Leave::No;
-                return Effect::Continue;
+                if !*expired {
+                    return Effect::Continue;
+                }
             }
             // A refused renewal is repeated unchanged, because the registry may have answered an earlier copy of it.
             _ => {}

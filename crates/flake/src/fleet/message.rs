@@ -166,7 +166,8 @@ pub enum RegistryRefusal {
         /// The point after which claims succeed: one margin above the floor.
         until: Point,
     },
-    /// A worker ID is free, but the server's clock has not reached the first ID of its grant.
+    /// A worker ID is free, but the server's clock has not reached the first ID of its grant, or is so far behind the
+    /// registry's clock that the server could not renew the grant.
     Clock {
         /// The point that the server's clock must pass.
         until: Point,

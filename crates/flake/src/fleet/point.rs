@@ -64,6 +64,11 @@ impl Point {
         if sum > Point::MAX.0 { Point::MAX } else { Point(sum) }
     }
 
+    /// Returns the point that is `span` below this point, but at least [`Point::ZERO`].
+    pub const fn minus(self, span: PointSpan) -> Point {
+        Point(self.0.saturating_sub(span.0))
+    }
+
     /// Returns true if this point is below the time `now` of a clock.
     pub const fn passed(self, now: Point) -> bool {
         self.0 < now.0

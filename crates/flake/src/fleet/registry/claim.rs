@@ -28,6 +28,12 @@ impl Registry {
         let offer = self.offer(now, claim.datacenter);
         let found = self.free(claim.datacenter, &offer, now, now.min(claim.clock));
         let (worker, start) = found.ok_or_else(|| self.why_none(now, claim, &offer))?;
+        // Otherwise, the grant could not be renewed, and the server would use up a worker ID every two margins. One of
+        // the clocks is wrong.
+        let reach = self.lease(worker, claim.lease);
+        if claim.clock.plus(reach).plus(self.scale().margin()).passed(now) {
+            return Err(RegistryRefusal::Clock { until: now.minus(reach).minus(self.scale().margin()) });
+        }
         let node = Node { datacenter: claim.datacenter, worker };
         let row = RegistryRow {
             holder: claim.holder,

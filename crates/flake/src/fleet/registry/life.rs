@@ -21,7 +21,7 @@
 //! ID in a failover, or in several failovers in a row. While the spare worker IDs are in quarantine, each timeline
 //! grants those of its own *slice*, which earlier timelines did not grant.
 
-use super::super::{Point, Source};
+use super::super::{Point, RegistryRow, Source};
 use super::{Moment, Registry};
 
 impl Registry {
@@ -48,7 +48,11 @@ impl Registry {
     /// Begins a new life and the two quarantines. If a renewal has shown a loss, `source` is the recorded source.
     pub(super) fn begin_life(&mut self, now: Point, source: Source) {
         let quarantined = self.in_quarantine(now);
-        let newest_seen = self.rows.values().map(|row| row.seen).max().unwrap_or(Point::ZERO);
+        // A time in the future is from a clock that was ahead. The registry grants nothing while it is more than one lease and
+        // one margin ahead of the servers, so the renewal can be that old.
+        let limit = now.plus(self.scale().margin());
+        let seen = |row: &RegistryRow| if limit.passed(row.seen) { now.minus(self.scale().far()) } else { row.seen };
+        let newest_seen = self.rows.values().map(seen).max().unwrap_or(Point::ZERO);
         // The clock that gave the times in the lost answers may have been up to one margin behind the newest time in the state.
         // The lost answers may therefore date from a quarantine if the newest time is less than one margin after its
         // end.

@@ -1,9 +1,11 @@
 //! Renewals.
 
+use core::time::Duration;
+
 use crate::Node;
 
 use super::super::{
-    COUNT_SLACK, Loss, Point, RegistryAnswer, RegistryRefusal, RegistryRow, RenewRequest, Ring, SPARE_LEASE,
+    COUNT_SLACK, Loss, Point, PointSpan, RegistryAnswer, RegistryRefusal, RegistryRow, RenewRequest, Ring, SPARE_LEASE,
 };
 use super::Registry;
 
@@ -53,7 +55,7 @@ impl Registry {
             return RegistryAnswer::Lost(Loss::Expired);
         }
         let spare = renew.worker >= Ring::of(&self.fleet.format.layout).spare;
-        let lease = scale.span(if spare { renew.lease.min(SPARE_LEASE) } else { renew.lease });
+        let lease = self.lease(renew.worker, renew.lease);
         let wanted = renew.clock.plus(lease).min(now.plus(lease).plus(margin));
         let repeated = matching.filter(|row| row.nonce == renew.next_nonce);
         // A forged call may have raised the count in the row of a different holder.
@@ -70,6 +72,13 @@ impl Registry {
         self.rows.insert(node, row);
         let leave = spare && !self.in_quarantine(now);
         RegistryAnswer::Renewed { nonce: row.nonce, count: row.count, life, bound: row.bound, leave }
+    }
+
+    /// Returns how far above the server's clock a renewal can raise the bound of a worker ID. The lease of a spare worker
+    /// ID is short so that its quarantine is short.
+    pub(super) fn lease(&self, worker: u32, lease: Duration) -> PointSpan {
+        let spare = worker >= Ring::of(&self.fleet.format.layout).spare;
+        self.scale().span(if spare { lease.min(SPARE_LEASE) } else { lease })
     }
 
     /// Returns true if a renewal shows that the registry has lost changes. A renewal of an earlier life does not show
