@@ -17,9 +17,10 @@ use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
 use crate::message::preload::NotPreloaded;
 use crate::pg::local_setting::LocalSetting;
+use crate::pg::locked;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
-use crate::pg::{relation, timestamp};
+use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
 /// The maximum number of servers whose IDs can be distinguished. This is the number of servers in a layout with 16 bits
@@ -78,7 +79,7 @@ fn snowflake_check(
     // A NULL argument raises an error, because an empty result would mean that there are no problems.
     let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
-    let table = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
+    let table = locked::name(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };
     let _visible = LocalSetting::without_row_security();

@@ -9,7 +9,7 @@ use crate::message::argument::ArgumentProblem;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::local_setting::LocalSetting;
-use crate::pg::locked::Lock;
+use crate::pg::locked::{self, Lock};
 use crate::pg::relation::{self, ANSWERED};
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
@@ -52,12 +52,11 @@ fn snowflake_serial_gaps(
     let null = |argument, names| -> ! { ArgumentProblem::Null { argument, names }.raise() };
     let table = relation.unwrap_or_else(|| null("relation", "table"));
     let key = key.unwrap_or_else(|| null("key", "column"));
-    let series = Series::open(series.unwrap_or_else(|| null("series", "series")), Lock::Reading);
+    let series = Series::open(series.unwrap_or_else(|| null("series", "series")), Lock::Naming);
     if series.definition.kind != SeriesKind::Gapless {
         SerialProblem::Dense { series: series.name }.raise();
     }
-    let name =
-        relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
+    let name = locked::name(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
     let (name, column) = (name.quoted(), relation::identifier(&key.name()));
     if relation::column_type(table, key.0).is_none() {
         NumberProblem::NoColumn { table: name, column, by_trigger: false }.raise();
@@ -155,7 +154,7 @@ impl Gaps<'_> {
         if first > last {
             return;
         }
-        if self.found.len() > MAX_GAPS {
+        if self.found.len() >= MAX_GAPS {
             SerialProblem::ManyGaps { column: self.column.into(), most: MAX_GAPS }.raise();
         }
         self.found.push((TextValue(period.to_vec()), first, last));

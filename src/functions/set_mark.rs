@@ -95,10 +95,9 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
     if transaction::keeps_snapshot() || transaction::has_written() {
         SetMarkProblem::Transaction.raise();
     }
-    let name =
-        relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
+    let name = relation::lock_all(table, "SHARE")
+        .unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
     let (mask, number) = identity.stamp.node_field();
-    Spi::run(&format!("LOCK TABLE {} IN SHARE MODE", name.quoted())).expect(ANSWERED);
     let KeyColumn { id, .. } = key_column::of(table, &name, key);
     let name = name.quoted();
     let _visible = LocalSetting::without_row_security();

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::relation;
+use crate::pg::relation::{self, Name};
 use crate::pg::triggers::Triggers;
 
 /// The mode in which a table is locked, and the duration of the lock.
@@ -42,15 +42,28 @@ pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Opt
 /// Locks a table until the transaction ends, in the lock mode of INSERT. Returns its owner, or `None` if the table does
 /// not exist.
 pub fn owner(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: if the table exists, it is opened and closed again. The lock is kept.
+    keep(table, pg_sys::RowExclusiveLock)?;
+    relation::owner(table)
+}
+
+/// Locks a table or view until the transaction ends, in the lock mode of SELECT. Returns its name, which cannot change
+/// during this time. Returns `None` if there is no such table or view.
+pub fn name(table: pg_sys::Oid) -> Option<Name> {
+    keep(table, pg_sys::AccessShareLock)?;
+    relation::of_relation(table)
+}
+
+/// Locks a relation until the transaction ends. Returns `None` if the relation does not exist.
+fn keep(relation: pg_sys::Oid, mode: u32) -> Option<()> {
+    // SAFETY: if the relation exists, it is opened and closed again. The lock is kept.
     unsafe {
-        let relation = pg_sys::try_relation_open(table, pg_sys::RowExclusiveLock as i32);
-        if relation.is_null() {
+        let open = pg_sys::try_relation_open(relation, mode as i32);
+        if open.is_null() {
             return None;
         }
-        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        pg_sys::relation_close(open, pg_sys::NoLock as i32);
     }
-    relation::owner(table)
+    Some(())
 }
 
 /// Returns true if a role has the TRIGGER privilege on a table, or if the table does not exist.

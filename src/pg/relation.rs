@@ -52,13 +52,13 @@ fn named<R>(oid: pg_sys::Oid, read: fn(&[u8], &[u8]) -> R) -> Option<R> {
 }
 
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the relation is open while its row is read. The transaction has already locked it.
-    unsafe {
-        let open = pg_sys::RelationIdGetRelation(relation);
-        let owner = (*open.as_ref()?.rd_rel).relowner;
-        pg_sys::RelationClose(open);
-        Some(owner)
-    }
+    // SAFETY: the call reads the catalog caches in a transaction. This cache has one key, which is an OID.
+    let owner = unsafe {
+        let (cache, column) = (pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Anum_pg_class_relowner);
+        let none = pg_sys::Datum::null();
+        pg_sys::GetSysCacheOid(cache, column as pg_sys::AttrNumber, pg_sys::Datum::from(relation), none, none, none)
+    };
+    (owner != pg_sys::InvalidOid).then_some(owner)
 }
 
 pub fn is_temporary(relation: pg_sys::Oid) -> bool {
@@ -122,12 +122,21 @@ pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
     unsafe { c_string::bytes(pg_sys::get_namespace_name(schema)).map(|name| identifier(&utf8(name))) }
 }
 
-/// Locks a table in a mode of LOCK TABLE. Returns the name of the table, which cannot change until the transaction
-/// ends. Returns `None` if the table no longer exists.
+/// Locks a table in a mode of LOCK TABLE, without its children. Returns the name of the table, which cannot change until
+/// the transaction ends. Returns `None` if the table no longer exists.
 pub fn lock(table: pg_sys::Oid, mode: &str) -> Option<Name> {
+    lock_named(table, |name| format!("LOCK TABLE ONLY {name} IN {mode} MODE"))
+}
+
+/// Does the same for a table with its children, or for a view with the tables that it reads.
+pub fn lock_all(table: pg_sys::Oid, mode: &str) -> Option<Name> {
+    lock_named(table, |name| format!("LOCK TABLE {name} IN {mode} MODE"))
+}
+
+fn lock_named(table: pg_sys::Oid, statement: impl Fn(String) -> String) -> Option<Name> {
     loop {
         let name = of_relation(table)?;
-        Spi::run(&format!("LOCK TABLE ONLY {} IN {mode} MODE", name.quoted())).expect(ANSWERED);
+        Spi::run(&statement(name.quoted())).expect(ANSWERED);
         // While this session waited, a different table may have received this name.
         if name.oid() == Some(table) {
             return Some(name);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, typed, within};
+use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, sqlstate, typed, waiting, within};
 
 const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
      snowflake_from_text(), and pass that view.";
@@ -307,4 +307,40 @@ fn the_query_over_all_tables_takes_those_with_numbers_and_no_others() {
     let mut lines: Vec<&str> = found.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["keys|not an ID|||1|-2|-2", "numbers|not an ID|||1|-1|-1"]);
+}
+
+/// While a call waits for its table, the table is renamed, and a table without rows takes the name.
+#[test]
+fn a_table_that_is_renamed_during_the_wait_is_the_one_that_is_read() {
+    let (server, mut session) = Cluster::builder("check_renamed").start_session();
+    session.run("SELECT snowflake_create_series('invoice', 'N-{n:4}')");
+    session.run("SELECT snowflake_serial('invoice'), snowflake_serial('invoice')");
+    for (call, expected) in [
+        ("SELECT count(*) FROM snowflake_check(ORDERS)", 1),
+        (
+            "SELECT sum(last_number - first_number + 1)::bigint FROM snowflake_serial_gaps(ORDERS, 'number', 'invoice')",
+            1,
+        ),
+        ("SELECT snowflake_set_mark(1, ORDERS)", 0),
+    ] {
+        session.run(
+            "DROP TABLE IF EXISTS orders, former; CREATE TABLE orders (id bigint, number text);
+             INSERT INTO orders SELECT snowflake_nextval(), 'N-0001'; INSERT INTO orders SELECT id FROM orders;
+             CREATE TABLE other (LIKE orders)",
+        );
+        let oid: i64 = session.one("SELECT 'orders'::regclass::oid::bigint");
+        let call = call.replace("ORDERS", &format!("{oid}::regclass"));
+        session.run("BEGIN; LOCK TABLE orders");
+        let mut caller = server.session();
+        let outcome = thread::scope(|scope| {
+            let caller = scope.spawn(|| caller.query_one(&call, &[]).map(|row| row.get::<_, i64>(0)));
+            assert!(waiting(&mut server.session(), || caller.is_finished()), "{call} does not wait");
+            session.run("ALTER TABLE orders RENAME TO former; ALTER TABLE other RENAME TO orders; COMMIT");
+            caller.join().expect("a caller")
+        });
+        match outcome.map_err(|error| sqlstate(&error).0) {
+            Ok(found) => assert_eq!(found, expected, "{call}"),
+            Err(code) => assert_eq!((code.as_str(), expected), ("55000", 0), "{call}"),
+        }
+    }
 }
