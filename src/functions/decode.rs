@@ -3,7 +3,6 @@
 use flake::{IdFormat, Parts};
 use pgrx::JsonB;
 use pgrx::prelude::*;
-use serde::Serialize;
 
 use crate::config::identity;
 use crate::faults;
@@ -111,36 +110,21 @@ impl Decoded<'_> {
     /// Returns the ID and its parts as JSON. `absent` is the value for a field that the layout does not have.
     fn describe(&self, id: i64, absent: Option<u32>) -> JsonB {
         let Parts { tick, node, sequence } = self.parts;
-        let described = Description {
+        JsonB(serde_json::json!({
             // The ID is a string, because JavaScript and many JSON parsers would round a number.
-            id: id.to_string(),
-            text: text::of(id),
-            created_at: timestamp::utc(self.instant),
+            "id": id.to_string(),
+            "text": text::of(id),
+            "created_at": timestamp::utc(self.instant),
             // The number is in range, because created_at fits into timestamptz.
-            unix_ms: (self.instant / 1_000) as i64,
-            tick,
-            datacenter_id: if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
-            worker_id: if self.format.layout.has_worker() { Some(node.worker) } else { absent },
-            sequence,
-            layout: self.format.layout.to_string(),
-            epoch: timestamp::utc(self.format.instant(0)),
-        };
-        JsonB(serde_json::to_value(described).expect("strings and numbers are JSON"))
+            "unix_ms": (self.instant / 1_000) as i64,
+            "tick": tick,
+            "datacenter_id": if self.format.layout.has_datacenter() { Some(node.datacenter) } else { absent },
+            "worker_id": if self.format.layout.has_worker() { Some(node.worker) } else { absent },
+            "sequence": sequence,
+            "layout": self.format.layout.to_string(),
+            "epoch": timestamp::utc(self.format.instant(0)),
+        }))
     }
-}
-
-#[derive(Serialize)]
-struct Description {
-    id: String,
-    text: String,
-    created_at: String,
-    unix_ms: i64,
-    tick: u64,
-    datacenter_id: Option<u32>,
-    worker_id: Option<u32>,
-    sequence: u32,
-    layout: String,
-    epoch: String,
 }
 
 /// Returns the result row of a function that is declared like `snowflake_decode`. `absent` is the value for a field

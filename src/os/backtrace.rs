@@ -13,7 +13,7 @@ const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 /// library.
 pub fn disable() {
     let former = env::var_os(VARIABLE);
-    // SAFETY: the process is single-threaded while PostgreSQL loads a library.
+    // SAFETY: PostgreSQL starts no threads, and this extension starts none before its library is loaded.
     unsafe { env::set_var(VARIABLE, "0") };
     drop(Backtrace::capture());
     // SAFETY: as above.

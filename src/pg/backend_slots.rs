@@ -41,7 +41,7 @@ impl<T: Default> SharedArray<T> {
     /// Returns all items. The slice is empty if the array was not requested.
     #[inline]
     pub fn all(&self) -> &'static [T] {
-        // SAFETY: the process is single-threaded, and the slice was written before the process started.
+        // SAFETY: only the postmaster writes the slice, before it starts the process that reads it.
         unsafe { *self.items.get() }
     }
 }

@@ -21,8 +21,10 @@ impl Called {
     pub fn schema(&self) -> pg_sys::Oid {
         // SAFETY: PostgreSQL passes a valid call, which contains the called function. The function reads the catalog
         // caches in a transaction.
-        unsafe { (*self.0).flinfo.as_ref() }
-            .map_or(pg_sys::InvalidOid, |function| unsafe { pg_sys::get_func_namespace(function.fn_oid) })
+        unsafe {
+            let function = (*self.0).flinfo.as_ref();
+            function.map_or(pg_sys::InvalidOid, |function| pg_sys::get_func_namespace(function.fn_oid))
+        }
     }
 }
 

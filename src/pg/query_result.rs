@@ -12,7 +12,7 @@ use crate::pg::conninfo::{MAX_TEXT, text_of};
 /// The maximum number of bytes that are kept of an error text.
 const MAX_ERROR: usize = 1_000;
 
-/// The maximum number of columns in an answer. A registry's answers have twelve.
+/// The maximum number of columns in an answer. A registry's answers have 14.
 const MAX_COLUMNS: c_int = 100;
 
 /// Why no answer was received.

@@ -8,9 +8,8 @@ use pgrx::pg_sys::{self, GucContext::PGC_USERSET, GucSource::PGC_S_SESSION};
 
 use crate::pg::c_string;
 
-/// Returns the value of a setting in the configuration files or on the command line, as text. Returns `None` if the
-/// setting is not specified there.
-pub fn configured(name: &CStr) -> Option<String> {
+/// Returns the current value of a setting, as text. Returns `None` if the setting does not exist.
+pub fn get(name: &CStr) -> Option<String> {
     // SAFETY: the name is a C string. With missing_ok, the result for an unknown setting is a null pointer instead of
     // an error. Any other result is a C string that remains valid until the setting changes. It is copied immediately.
     unsafe { c_string::lossy(pg_sys::GetConfigOption(name.as_ptr(), true, false)) }

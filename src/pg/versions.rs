@@ -18,11 +18,10 @@
 //! [`crate::pg::replication_origin`] releases.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
-
 use pgrx::pg_sys;
 
 use crate::faults::{self, Fault};
+use crate::pg::setting;
 use crate::pg::wait_event::WaitEvent;
 
 /// Returns the wait event that `pg_stat_activity` shows for a waiting session. Before PostgreSQL 17, all extensions
@@ -138,9 +137,7 @@ const FLAGS_SINCE: u32 = if cfg!(feature = "pg15") {
 /// Returns the version of the running server, which can be an older minor release than the one for which this library
 /// was built.
 fn server_version() -> u32 {
-    // SAFETY: the setting exists in every version, so the pointer is a C string that remains valid.
-    let text = unsafe { CStr::from_ptr(pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false)) };
-    text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
+    setting::get(c"server_version_num").and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
 }
 
 /// Returns true if the current user owns a relation or is a member of the role that owns it.
