@@ -54,6 +54,7 @@ AS $$
 DECLARE
     row record;
 BEGIN
+    PERFORM snowflake_registry.queue_for_fleet();
     SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR UPDATE;
     RETURN snowflake_registry.as_written(row.f, row.written);
 END

@@ -124,6 +124,16 @@ BEGIN
 END
 $$;
 
+-- Waits for the sessions that have locked the row of the fleet. Sessions that lock the row FOR SHARE wait behind this session. If it
+-- waited for the row itself, they would overtake it, and it could wait forever without reaching its lock_timeout.
+CREATE FUNCTION snowflake_registry.queue_for_fleet() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    LOCK TABLE snowflake_registry.fleet IN EXCLUSIVE MODE;
+END
+$$;
+
 -- Prepares a server's transaction and locks the row of the fleet.
 CREATE FUNCTION snowflake_registry.lock_fleet(exclusive boolean) RETURNS snowflake_registry.fleet
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -137,17 +147,10 @@ BEGIN
     IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '10 s' THEN
         PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     END IF;
-    IF exclusive THEN
-        SELECT t AS f, t.xmin AS written INTO row FROM snowflake_registry.fleet AS t FOR UPDATE SKIP LOCKED;
-    ELSE
-        SELECT t AS f, t.xmin AS written INTO row FROM snowflake_registry.fleet AS t FOR SHARE SKIP LOCKED;
-    END IF;
-    IF FOUND THEN
-        RETURN snowflake_registry.as_written(row.f, row.written);
-    END IF;
     FOR attempt IN 1 .. 2 LOOP
         BEGIN
             IF exclusive THEN
+                PERFORM snowflake_registry.queue_for_fleet();
                 SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR UPDATE;
             ELSE
                 SELECT t AS f, t.xmin AS written INTO STRICT row FROM snowflake_registry.fleet AS t FOR SHARE;

@@ -1,12 +1,13 @@
 //! Many servers at once, and servers that leave locks behind.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Answer as _, Client, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer as _, Client, Cluster, SOON, assert_caught, ensure, sqlstate, within};
 
-use crate::calls::{LAYOUT, claim, hello, registry};
+use crate::calls::{LAYOUT, claim, hello, registry, spoil};
 
 /// Several sessions notice the same failover at the same time.
 #[test]
@@ -64,6 +65,43 @@ fn a_lock_that_is_left_in_a_transaction_is_an_error_in_bounded_time_and_ends() {
     let error = client.batch_execute(&other).expect_err("the lock is held");
     assert_eq!(sqlstate(&error).0, "57014");
     assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+/// Sessions lock the row of the fleet FOR SHARE, as renewals do, so that there is always one that has locked it. Whether a claim, which
+/// needs the row for itself, gets its turn.
+fn check_turn(name: &str, prepare: impl Fn(&mut Client)) -> Result<(), String> {
+    let server = registry(name, LAYOUT);
+    let mut client = server.connect();
+    prepare(&mut client);
+    let claim_sql = claim_of(&mut client);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut sharer = server.connect();
+                while !ended.load(Ordering::Relaxed) {
+                    sharer.run("BEGIN; SELECT FROM snowflake_registry.fleet FOR SHARE; SELECT pg_sleep(0.1); COMMIT");
+                }
+            });
+        }
+        let sharers = "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_registry.fleet'::regclass AND mode = 'RowShareLock'";
+        assert!(within(SOON, || client.one::<i64>(sharers) >= 6));
+        client.run("SET statement_timeout = '4s'");
+        let claimed = client.batch_execute(&claim_sql);
+        ended.store(true, Ordering::Relaxed);
+        claimed.map_err(|error| format!("the claim fails with {}", sqlstate(&error).0))
+    })
+}
+
+#[test]
+fn a_claim_gets_its_turn_among_renewals() {
+    check_turn("registry_turn", |_| {}).unwrap();
+}
+
+#[test]
+fn a_claim_that_does_not_queue_is_caught() {
+    let spoiled = |client: &mut Client| spoil(client, "queue_for_fleet", "IN EXCLUSIVE MODE", "IN ACCESS SHARE MODE");
+    assert_caught(check_turn("registry_no_turn", spoiled), "the claim fails with 57014");
 }
 
 #[test]
