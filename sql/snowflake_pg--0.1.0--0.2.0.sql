@@ -222,6 +222,8 @@ CREATE FUNCTION snowflake_copy_segment(tag text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_segment_wrapper';
 ALTER FUNCTION snowflake_nextval() SUPPORT snowflake_copy_support;
 ALTER FUNCTION snowflake_segment_nextval(text) SUPPORT snowflake_copy_support;
+ALTER FUNCTION snowflake_copy_nextval() COST 100;
+ALTER FUNCTION snowflake_copy_segment(text) COST 100;
 COMMENT ON FUNCTION snowflake_copy_support(internal) IS
     'planner support function that lets COPY insert rows in batches';
 COMMENT ON FUNCTION snowflake_copy_nextval() IS

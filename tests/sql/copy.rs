@@ -296,6 +296,31 @@ fn conditions_of_a_copy_have_different_ids() {
     }
 }
 
+/// Checks that an ID remains one ID if it is passed to an SQL function that uses its parameter several times. PostgreSQL can replace a
+/// call of such a function by the function's expression.
+fn check_repeated(session: &mut Client) -> Result<(), String> {
+    session.run(
+        "DROP TABLE IF EXISTS repeated;
+         CREATE OR REPLACE FUNCTION twice(id bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE RETURN ARRAY[id, id];
+         CREATE OR REPLACE FUNCTION same(id bigint) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN id % 2 = id % 2 AND id = id;
+         CREATE TABLE repeated (ids bigint[] DEFAULT twice(snowflake_nextval()), n int CHECK (same(snowflake_nextval())));",
+    );
+    let copied = session.batch_execute("COPY repeated (n) FROM PROGRAM 'seq 100' WHERE same(snowflake_nextval())");
+    copied.map_err(|error| format!("the CHECK fails: {error}"))?;
+    let rows: i64 = session.one("SELECT count(*) FROM repeated WHERE ids[1] = ids[2]");
+    ensure!(rows == 100, "only {rows} of 100 rows have one ID");
+    Ok(())
+}
+
+#[test]
+fn an_id_that_is_used_several_times_in_a_row_is_one_id() {
+    let (_server, mut session) = Cluster::builder("copy_repeated").start_session();
+    check_repeated(&mut session).unwrap();
+    // The negative control: a call that is cheap enough to be repeated.
+    session.run("ALTER FUNCTION snowflake_copy_nextval() COST 1");
+    assert_caught(check_repeated(&mut session), "");
+}
+
 #[test]
 fn copy_needs_the_privilege_of_the_function_in_the_default() {
     let (_server, mut session) = Cluster::builder("copy_privilege").start_session();
