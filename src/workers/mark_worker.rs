@@ -32,7 +32,7 @@ pub fn register() {
         return;
     }
     if versions::origins() == 0 {
-        MarkProblem::NoOrigins { setting: versions::ORIGINS_SETTING }.raise();
+        MarkProblem::NoOrigins.raise();
     }
     let worker = BackgroundWorkerBuilder::new("snowflake_pg mark worker")
         .set_library("snowflake_pg")
