@@ -61,6 +61,11 @@ pub fn as_sentence(error: &impl Display) -> String {
     sentence
 }
 
+/// Returns a number with the words after it, which are `one` if the number is 1 and otherwise `many`.
+pub fn number_of(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Logs a message at level LOG.
 pub fn log(message: impl Into<String>, detail: impl Into<String>) {
     log_with_hint(message, detail, "");
