@@ -121,7 +121,7 @@ fn try_lock(file: &MemoryFile) -> bool {
         Ok(locked)
     });
     noted.unwrap_or_else(|error| {
-        if shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
+        if shmem::limiters().witness.pass(log_limit::WITNESS_EVERY, 0).is_some() {
             witness::cannot_lock(&error);
         }
         true
@@ -158,7 +158,7 @@ pub fn raise(mark: Mark) {
     file.number().fetch_max(mark.value(), Ordering::Relaxed);
     // The last process of an earlier postmaster may still have held the lock until now.
     try_lock(file);
-    if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
+    if !file.exists() && shmem::limiters().witness.pass(log_limit::WITNESS_EVERY, 0).is_some() {
         witness::removed();
     }
 }
