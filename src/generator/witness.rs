@@ -66,9 +66,7 @@ fn name(identity: &Identity) -> String {
 /// Locks the witness for this server. Raises an error if another server has locked it. This function is called only
 /// when the server is able to issue its first ID, so that a standby can run on the same machine as its primary.
 pub fn claim(identity: &Identity) {
-    let Some(file) = FILE.get() else {
-        return;
-    };
+    let Some(file) = FILE.get() else { return };
     let begun = clock::monotonic();
     while !try_lock(file) {
         let holder = holder(file);
@@ -152,9 +150,7 @@ pub fn raise(mark: Mark) {
     if of_fleet() {
         return record::raise(mark);
     }
-    let Some(file) = FILE.get() else {
-        return;
-    };
+    let Some(file) = FILE.get() else { return };
     file.number().fetch_max(mark.value(), Ordering::Relaxed);
     // The last process of an earlier postmaster may still have held the lock until now.
     try_lock(file);

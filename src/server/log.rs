@@ -70,9 +70,7 @@ pub fn end_of_layout(identity: &Identity, now: Nanos) {
 
 /// Logs one clock event.
 pub fn clock(disciplined: &Disciplined) {
-    let Some(event) = disciplined.event else {
-        return;
-    };
+    let Some(event) = disciplined.event else { return };
     let (state, limiters) = (shmem::state(), shmem::limiters());
     let far = disciplined.lead > MAX_LEAD;
     let (limiter, by) = match event {
