@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::IdFormat;
+use crate::{IdFormat, Layout};
 
 /// The distance between two holders of a worker ID. It is also the largest permitted difference between the clocks of
 /// the registry's hosts.
@@ -86,12 +86,18 @@ impl PointSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     format: IdFormat,
+    margin: PointSpan,
+    far: PointSpan,
+    near: PointSpan,
 }
 
 impl Scale {
     /// Returns the scale for a layout and an epoch.
     pub const fn new(format: IdFormat) -> Scale {
-        Scale { format }
+        let margin = span(&format.layout, MARGIN);
+        let far = Point(span(&format.layout, MAX_LEASE).0).plus(margin.twice());
+        let near = Point(span(&format.layout, SPARE_LEASE).0).plus(margin.twice());
+        Scale { format, margin, far: PointSpan(far.0), near: PointSpan(near.0) }
     }
 
     /// Returns the layout and the epoch.
@@ -101,17 +107,17 @@ impl Scale {
 
     /// Returns the span of [`MARGIN`].
     pub const fn margin(&self) -> PointSpan {
-        self.span(MARGIN)
+        self.margin
     }
 
     /// Returns the span of [`FAR`].
     pub const fn far(&self) -> PointSpan {
-        self.span(FAR)
+        self.far
     }
 
     /// Returns the span of [`NEAR`].
     pub const fn near(&self) -> PointSpan {
-        self.span(NEAR)
+        self.near
     }
 
     /// Returns the point of a time, which is given in microseconds since the Unix epoch. The point of a time before the
@@ -147,12 +153,15 @@ impl Scale {
 
     /// Returns the span of a duration, rounded up to a whole number of ticks.
     pub const fn span(&self, duration: Duration) -> PointSpan {
-        let layout = &self.format.layout;
-        let ticks = duration.as_nanos().div_ceil(layout.tick().nanos() as u128);
-        let max = Point::MAX.0 as u128;
-        // The shift is at most 62 bits. If the shift would lose bits, the number of ticks is above the maximum even
-        // before the shift.
-        let shift = layout.timestamp_shift();
-        if ticks > max >> shift { PointSpan(Point::MAX.0) } else { PointSpan((ticks as u64) << shift) }
+        span(&self.format.layout, duration)
     }
+}
+
+const fn span(layout: &Layout, duration: Duration) -> PointSpan {
+    let ticks = duration.as_nanos().div_ceil(layout.tick().nanos() as u128);
+    let max = Point::MAX.0 as u128;
+    // The shift is at most 62 bits. If the shift would lose bits, the number of ticks is above the maximum even before
+    // the shift.
+    let shift = layout.timestamp_shift();
+    if ticks > max >> shift { PointSpan(Point::MAX.0) } else { PointSpan((ticks as u64) << shift) }
 }
