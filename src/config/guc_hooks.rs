@@ -85,9 +85,7 @@ pub unsafe extern "C-unwind" fn check_registry(
 /// Returns the result of a check hook. If the check failed, stores the error's detail and hint where PostgreSQL finds
 /// them when it raises its own error.
 fn accept(checked: Result<(), LayoutProblem>) -> bool {
-    let Err(error) = checked else {
-        return true;
-    };
+    let Err(error) = checked else { return true };
     let report = error.report();
     let c_text = |text: &str| CString::new(text).unwrap_or_default();
     // SAFETY: pstrdup allocates in the current memory context. This context outlives the error that PostgreSQL raises

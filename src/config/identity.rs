@@ -184,9 +184,7 @@ fn read() -> Result<Identity, Error> {
 /// PostgreSQL would read `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not
 /// end up with another server's worker ID.
 fn number(part: Part, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
-    let Some(text) = setting::get(name) else {
-        return Ok(None);
-    };
+    let Some(text) = setting::get(name) else { return Ok(None) };
     let digits = text.trim();
     // pg_settings shows this value if no worker ID is configured. It is accepted so that ALTER SYSTEM can store it.
     if part == Part::Worker && digits == guc_hooks::UNSET.to_string() {

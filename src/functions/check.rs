@@ -79,7 +79,7 @@ fn snowflake_check(
     // A NULL argument raises an error, because an empty result would mean that there are no problems.
     let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
-    let table = locked::name(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
+    let table = locked::name(oid).unwrap_or_else(|| ArgumentProblem::no_table(oid));
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };
     let _visible = LocalSetting::without_row_security();

@@ -33,14 +33,13 @@ fn snowflake_guard(relation: Option<pg_sys::Oid>, key: Option<Text<'_>>) {
     // Raises an error if the library is not preloaded.
     identity::get();
     let oid = relation.unwrap_or_else(|| ArgumentProblem::Null { argument: "relation", names: "table" }.raise());
-    let name = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
+    let name = relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::no_table(oid));
     relation::check_owner(oid);
     let raise = |problem: GuardProblem| -> ! { problem.report(&name.quoted()).raise() };
     if let Some(kind) = kind(oid) {
         raise(GuardProblem::Kind { kind });
     }
-    let name = relation::lock(oid, "SHARE ROW EXCLUSIVE")
-        .unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
+    let name = relation::lock(oid, "SHARE ROW EXCLUSIVE").unwrap_or_else(|| ArgumentProblem::no_table(oid));
 
     let there = existing(oid);
     let column = match (key, &there) {

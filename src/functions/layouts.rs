@@ -4,7 +4,7 @@ use flake::{Part, Preset};
 use pgrx::prelude::*;
 
 use crate::message::id::IdProblem;
-use crate::pg::timestamp::timestamptz;
+use crate::pg::timestamp::{interval, timestamptz};
 
 /// Returns all presets, for the view `snowflake_layouts`.
 #[pg_extern(immutable, parallel_safe)]
@@ -27,11 +27,10 @@ fn snowflake_layouts() -> TableIterator<
         let time = |tick| timestamptz(format.instant(tick)).unwrap_or_else(|| IdProblem::TimestampRange.raise());
         let layout = format.layout;
         let micros = layout.tick().micros();
-        let tick = Interval::new(0, 0, micros as i64);
         (
             name,
             layout.to_string(),
-            tick.expect("a tick is at most a second"),
+            interval(micros.into()),
             time(0),
             time(layout.max(Part::Timestamp)),
             (layout.sequence_capacity() * 1_000_000 / micros) as i64,

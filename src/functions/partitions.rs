@@ -168,10 +168,8 @@ fn refuse_other_keys(parent: pg_sys::Oid) {
              WHERE p.partrelid OPERATOR(pg_catalog.=) $1 AND p.partstrat OPERATOR(pg_catalog.=) 'r'
                AND p.partnatts OPERATOR(pg_catalog.=) 1 AND a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype)";
     if Spi::get_one_with_args(query, &[parent.into()]).expect(ANSWERED) != Some(true) {
-        match relation::of_relation(parent) {
-            Some(table) => PartitionProblem::Key { table: table.quoted() }.raise(),
-            None => ArgumentProblem::NoTable { table: parent.to_u32() }.raise(),
-        }
+        let table = relation::of_relation(parent).unwrap_or_else(|| ArgumentProblem::no_table(parent)).quoted();
+        PartitionProblem::Key { table }.raise();
     }
 }
 
@@ -181,6 +179,5 @@ fn lock(parent: pg_sys::Oid) -> Name {
     if transaction::keeps_snapshot() {
         PartitionProblem::Transaction.raise();
     }
-    relation::lock(parent, "ACCESS EXCLUSIVE")
-        .unwrap_or_else(|| ArgumentProblem::NoTable { table: parent.to_u32() }.raise())
+    relation::lock(parent, "ACCESS EXCLUSIVE").unwrap_or_else(|| ArgumentProblem::no_table(parent))
 }

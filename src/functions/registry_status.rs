@@ -43,7 +43,7 @@ fn snowflake_registry_status() -> TableIterator<
         Standing::Holding if snapshot.failures > 0 || overdue => "failing",
         Standing::Holding => "granted",
     };
-    let offset = Interval::new(0, 0, snapshot.offset_us).expect("microseconds alone are in range");
+    let offset = timestamp::interval(snapshot.offset_us.into());
     let seen = grant::scale(identity).time(snapshot.fenced_seen);
     TableIterator::once((
         Some(state),

@@ -56,7 +56,7 @@ fn snowflake_serial_gaps(
     if series.definition.kind != SeriesKind::Gapless {
         SerialProblem::Dense { series: series.name }.raise();
     }
-    let name = locked::name(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
+    let name = locked::name(table).unwrap_or_else(|| ArgumentProblem::no_table(table));
     let (name, column) = (name.quoted(), relation::identifier(&key.name()));
     if relation::column_type(table, key.0).is_none() {
         NumberProblem::NoColumn { table: name, column, by_trigger: false }.raise();

@@ -202,5 +202,5 @@ fn no_column(fired: &Fired<'_>, name: &CStr) -> ! {
 
 fn table(fired: &Fired<'_>) -> String {
     let oid = fired.table();
-    relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise()).quoted()
+    relation::of_relation(oid).unwrap_or_else(|| ArgumentProblem::no_table(oid)).quoted()
 }

@@ -110,9 +110,7 @@ impl Series {
             locked::check_writable(table);
         }
         let arguments = locked::trigger_arguments(table, TRIGGER_FUNCTION, lock);
-        let name =
-            relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
-        let name = name.quoted();
+        let name = relation::of_relation(table).unwrap_or_else(|| ArgumentProblem::no_table(table)).quoted();
         let Some(arguments) = arguments else { SerialProblem::NotASeries { relation: name }.raise() };
         let Some(definition) = Definition::of(&arguments) else { SerialProblem::Definition { series: name }.raise() };
         let has = |(column, kind)| relation::column_type(table, column) == Some(kind);

@@ -95,8 +95,7 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
     if transaction::keeps_snapshot() || transaction::has_written() {
         SetMarkProblem::Transaction.raise();
     }
-    let name = relation::lock_all(table, "SHARE")
-        .unwrap_or_else(|| ArgumentProblem::NoTable { table: table.to_u32() }.raise());
+    let name = relation::lock_all(table, "SHARE").unwrap_or_else(|| ArgumentProblem::no_table(table));
     let (mask, number) = identity.stamp.node_field();
     let KeyColumn { id, .. } = key_column::of(table, &name, key);
     let name = name.quoted();

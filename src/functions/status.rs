@@ -83,7 +83,7 @@ fn snowflake_status() -> TableIterator<
     let count = |count| Some(counts.get(count) as i64);
     let time_of = |count| Some(counts.milliseconds(count));
     let (regressions, jumps) = (state.clock_regressions(), state.clock_jumps());
-    let size = |incidents: Incidents| (incidents.count > 0).then(|| interval(timestamp::of(incidents.size)));
+    let size = |incidents: Incidents| (incidents.count > 0).then(|| timestamp::interval(timestamp::of(incidents.size)));
     let at = |incidents: Incidents| time(incidents.at).filter(|_| incidents.count > 0);
     TableIterator::once((
         phase,
@@ -95,9 +95,9 @@ fn snowflake_status() -> TableIterator<
         timestamp::timestamptz(format.instant(0)),
         last.map(|last| identity.stamp.id(last)),
         last.and_then(|last| timestamp::timestamptz(identity.instant(last))),
-        next.map(|next| interval(timestamp::of(next) - timestamp::of(wall))),
+        next.map(|next| timestamp::interval(timestamp::of(next) - timestamp::of(wall))),
         mark.map(|mark| i64::try_from(mark.value()).unwrap_or(i64::MAX)),
-        marked.map(|mark| interval(identity.instant(identity.first_word(mark)) - timestamp::of(wall))),
+        marked.map(|mark| timestamp::interval(identity.instant(identity.first_word(mark)) - timestamp::of(wall))),
         count(Count::Issued),
         count(Count::ThrottledWaits),
         time_of(Count::ThrottledTime),
@@ -242,9 +242,4 @@ fn waiting(identity: &Identity, last: u64, now: Nanos) -> Option<Error> {
 
 fn time(at: Nanos) -> Option<TimestampWithTimeZone> {
     timestamp::timestamptz(timestamp::of(at))
-}
-
-/// Returns an interval of `micros` microseconds, or the longest possible interval if `micros` is too large.
-fn interval(micros: i128) -> Interval {
-    Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64).expect("microseconds alone are in range")
 }

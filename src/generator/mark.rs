@@ -135,12 +135,8 @@ pub enum Raised {
 /// the mark is no longer needed. If `wait` is true, this function waits for a session that is changing the origin.
 pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> Result<Raised, MarkProblem> {
     let mark = faults::mark_behind(mark);
-    let Some(guard) = LockedOrigin::acquire(Mode::Shared, wait)? else {
-        return Ok(Raised::Locked);
-    };
-    let Some(least) = wanted() else {
-        return Ok(Raised::Unwanted);
-    };
+    let Some(guard) = LockedOrigin::acquire(Mode::Shared, wait)? else { return Ok(Raised::Locked) };
+    let Some(least) = wanted() else { return Ok(Raised::Unwanted) };
     // If the mark was removed or lowered, it is not repaired silently, because the change may have reached the disk.
     if progress(guard.origin)? < least {
         return Err(MarkProblem::SetBack);

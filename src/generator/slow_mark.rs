@@ -12,7 +12,7 @@ const LONG: Nanos = 5_000_000_000;
 
 /// Returns true if a wait of this length should be logged.
 fn due(waited: Nanos) -> bool {
-    waited >= LONG && shmem::limiters().slow_mark.pass(clock::monotonic(), log_limit::SLOW_MARK_EVERY, 0).is_some()
+    waited >= LONG && shmem::limiters().slow_mark.pass(log_limit::SLOW_MARK_EVERY, 0).is_some()
 }
 
 /// Logs a warning if this mark has not become durable for a long time. A session that waits for the mark calls this

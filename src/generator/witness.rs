@@ -16,14 +16,14 @@ use flake::{Mark, Nanos};
 use pgrx::debug1;
 
 use crate::config::guc;
-use crate::config::identity::{self, Identity};
-use crate::fleet::record;
+use crate::config::identity::Identity;
+use crate::fleet::{grant, record};
 use crate::message::error::Error;
 use crate::message::witness;
 use crate::message::worker_id::WorkerIdProblem;
 use crate::os::memory_file::MemoryFile;
+use crate::pg::server;
 use crate::pg::wait_event::WaitEvent;
-use crate::pg::{background_worker, server};
 use crate::server::witness_holder::WitnessHolder;
 use crate::server::{clock, log_limit, shmem, wait};
 
@@ -66,9 +66,7 @@ fn name(identity: &Identity) -> String {
 /// Locks the witness for this server. Raises an error if another server has locked it. This function is called only
 /// when the server is able to issue its first ID, so that a standby can run on the same machine as its primary.
 pub fn claim(identity: &Identity) {
-    let Some(file) = FILE.get() else {
-        return;
-    };
+    let Some(file) = FILE.get() else { return };
     let begun = clock::monotonic();
     while !try_lock(file) {
         let holder = holder(file);
@@ -121,7 +119,7 @@ fn try_lock(file: &MemoryFile) -> bool {
         Ok(locked)
     });
     noted.unwrap_or_else(|error| {
-        if shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
+        if shmem::limiters().witness.pass(log_limit::WITNESS_EVERY, 0).is_some() {
             witness::cannot_lock(&error);
         }
         true
@@ -135,30 +133,23 @@ fn holder(file: &MemoryFile) -> WitnessHolder {
 /// Returns the mark in the witness. It is above every ID that this server has issued on this machine while it had a
 /// witness.
 pub fn mark() -> Mark {
-    if of_fleet() {
+    if grant::is_used() {
         return record::used();
     }
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
 }
 
-/// Returns true if this server uses a registry. Its mark is then in the fleet's witness ([`crate::fleet::record`]).
-fn of_fleet() -> bool {
-    identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server()
-}
-
 /// Records that IDs below `mark` may be issued from now on. This function is called after the mark has been written and
 /// before IDs are issued.
 pub fn raise(mark: Mark) {
-    if of_fleet() {
+    if grant::is_used() {
         return record::raise(mark);
     }
-    let Some(file) = FILE.get() else {
-        return;
-    };
+    let Some(file) = FILE.get() else { return };
     file.number().fetch_max(mark.value(), Ordering::Relaxed);
     // The last process of an earlier postmaster may still have held the lock until now.
     try_lock(file);
-    if !file.exists() && shmem::limiters().witness.pass(clock::monotonic(), log_limit::WITNESS_EVERY, 0).is_some() {
+    if !file.exists() && shmem::limiters().witness.pass(log_limit::WITNESS_EVERY, 0).is_some() {
         witness::removed();
     }
 }
@@ -166,7 +157,7 @@ pub fn raise(mark: Mark) {
 /// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the
 /// caller holds the lock on the mark.
 pub fn set(mark: Mark) {
-    if of_fleet() {
+    if grant::is_used() {
         return record::set(mark);
     }
     if let Some(file) = FILE.get() {

@@ -1,6 +1,6 @@
 //! The errors that functions raise for arguments that name a table or a column.
 
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::message::report::Report;
 use crate::pg::relation;
@@ -21,6 +21,11 @@ pub enum ArgumentProblem {
 }
 
 impl ArgumentProblem {
+    /// Raises the error for a table that does not exist.
+    pub fn no_table(table: pg_sys::Oid) -> ! {
+        ArgumentProblem::NoTable { table: table.to_u32() }.raise()
+    }
+
     pub fn report(&self) -> Report {
         match self {
             ArgumentProblem::Null { argument, names } => Report::of(

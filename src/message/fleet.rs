@@ -8,7 +8,7 @@ use pgrx::PgSqlErrorCode;
 
 use crate::message::pages;
 use crate::message::registry::Trouble;
-use crate::message::report::{Report, log, warn_of};
+use crate::message::report::{Report, log, number_of, warn_of};
 use crate::pg::timestamp;
 
 /// Why a server that uses a registry does not issue IDs. `name` is the worker ID and the datacenter ID as text. Times
@@ -109,10 +109,7 @@ fn heartbeats(outage: &Outage) -> String {
         Some(at) => format!("The last successful heartbeat was at {}.", timestamp::utc(at)),
         None => "No heartbeat has succeeded since this server started.".into(),
     };
-    let times = match outage.failures {
-        1 => "1 heartbeat has".into(),
-        failures => format!("{failures} heartbeats have"),
-    };
+    let times = number_of(outage.failures, "heartbeat has", "heartbeats have");
     match outage.cause.trim_end_matches('.') {
         _ if outage.overdue => {
             format!("{succeeded} Background worker \"snowflake_pg registrar\" is not sending heartbeats.")
@@ -183,7 +180,7 @@ pub fn failed(trouble: &Trouble, until: &Until) {
 
 /// Logs that a heartbeat has succeeded after earlier ones failed.
 pub fn recovered(failures: u64, until: &Until) {
-    let times = if failures == 1 { "1 failed heartbeat".into() } else { format!("{failures} failed heartbeats") };
+    let times = number_of(failures, "failed heartbeat", "failed heartbeats");
     log(format!("a heartbeat succeeded after {times}"), until.sentence());
 }
 

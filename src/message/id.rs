@@ -4,7 +4,7 @@ use flake::{FormatError, IdFormat, Layout, Part, PartError, TEXT_LENGTH, TextErr
 use pgrx::PgSqlErrorCode;
 
 use crate::message::layout;
-use crate::message::report::Report;
+use crate::message::report::{Report, as_sentence};
 use crate::pg::{relation, timestamp};
 
 /// Why an ID or one of its parts is invalid.
@@ -103,11 +103,7 @@ fn not_a_text(text: &str, error: TextError, returned_by: &str) -> Report {
         TextError::Short { length } => {
             format!("The text ends after character {length}, but an ID has {TEXT_LENGTH} characters.")
         }
-        TextError::Long => format!("The text has more than {TEXT_LENGTH} characters."),
-        TextError::Digit { position, byte } if byte.is_ascii_graphic() => {
-            format!("Character {position} is \"{}\", which is not a base-32 digit.", byte as char)
-        }
-        TextError::Digit { position, .. } => format!("Character {position} is not a base-32 digit."),
+        TextError::Long | TextError::Digit { .. } => as_sentence(&error),
     };
     // No ID has more than 19 decimal digits.
     let decimal = error == TextError::Long && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -127,17 +123,10 @@ fn not_a_text(text: &str, error: TextError, returned_by: &str) -> Report {
 
 /// Returns the error for a UUID that is not an ID.
 fn not_a_uuid(uuid: &str, error: UuidError) -> Report {
-    let detail = match error {
-        UuidError::Variant => "The UUID does not have the variant that RFC 9562 defines.".into(),
-        UuidError::Version { version } => {
-            format!("The UUID has version {version}, but an ID in UUID form has version 8.")
-        }
-        UuidError::Rest => "The last 59 bits of the UUID are not 0.".into(),
-    };
     Report::of(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         format!("{uuid} is not an ID in UUID form"),
-        detail,
+        as_sentence(&error),
         "Pass a UUID that snowflake_to_uuid() returned.",
     )
 }

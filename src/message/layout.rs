@@ -4,7 +4,7 @@
 use flake::{IdFormat, LayoutError};
 use pgrx::PgSqlErrorCode;
 
-use crate::message::report::{Report, warn_of};
+use crate::message::report::{Report, as_sentence, warn_of};
 use crate::pg::timestamp;
 
 /// Why a layout or an epoch cannot be used.
@@ -84,13 +84,10 @@ fn layout_detail(error: &LayoutError) -> String {
             "A layout is specified as three or four field widths in bits, or as a name from view \"snowflake_layouts\"."
                 .into()
         }
-        LayoutError::UnknownTick => "The tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\".".into(),
         LayoutError::Width { part, min, max, .. } => {
             format!("The {part} field must be {min} to {max} bits wide.")
         }
-        LayoutError::TooWide { bits } => {
-            format!("The widths add up to {bits} bits, but an ID can have at most 63.")
-        }
+        LayoutError::UnknownTick | LayoutError::TooWide { .. } => as_sentence(error),
     }
 }
 

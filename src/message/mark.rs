@@ -30,8 +30,8 @@ pub enum MarkProblem {
     Ahead { of_witness: bool, mark: i128, clock: i128, format: IdFormat },
     /// The next ID cannot be issued until the mark is durable. The wait began at `since`.
     Waits { cause: WaitCause, since: i128 },
-    /// The server cannot store the progress of a replication origin, because the value of this setting is 0.
-    NoOrigins { setting: &'static str },
+    /// The server cannot store the progress of a replication origin, because [`versions::ORIGINS_SETTING`] is 0.
+    NoOrigins,
 }
 
 /// The reason why a written mark is not durable yet.
@@ -121,7 +121,7 @@ impl MarkProblem {
                 ),
             ),
             MarkProblem::Waits { cause, since } => waits(*cause, *since),
-            MarkProblem::NoOrigins { setting } => Report::of(
+            MarkProblem::NoOrigins => Report::of(
                 PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 format!("cannot store the high-water mark while \"{setting}\" is 0"),
                 "The high-water mark is stored as the progress of a replication origin.",

@@ -3,6 +3,8 @@
 //! Messages follow PostgreSQL's style guide: the message says what happened, the detail gives facts, and the hint gives
 //! advice.
 
+use std::fmt::Display;
+
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -50,6 +52,18 @@ impl Report {
     pub fn warn(self, before: &str) {
         write(PgLogLevel::WARNING, Report { message: format!("{before}{}", self.message), ..self });
     }
+}
+
+/// Returns an error of the crate `flake` as a sentence. Its text begins with a lower-case letter and has no period.
+pub fn as_sentence(error: &impl Display) -> String {
+    let mut sentence = format!("{error}.");
+    sentence[..1].make_ascii_uppercase();
+    sentence
+}
+
+/// Returns a number with the words after it, which are `one` if the number is 1 and otherwise `many`.
+pub fn number_of(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Logs a message at level LOG.

@@ -4,7 +4,7 @@ use pgrx::PgSqlErrorCode;
 
 use crate::message::pages;
 use crate::message::registry::Trouble;
-use crate::message::report::{Report, log, log_with_hint, warn_of};
+use crate::message::report::{Report, log, log_with_hint, number_of, warn_of};
 use crate::pg::text_arg::ascii;
 use crate::pg::timestamp;
 
@@ -151,11 +151,7 @@ impl SegmentProblem {
                 format!(
                     "Since {}, {}. The last error was: {}.",
                     timestamp::utc(*since),
-                    if *failures == 1 {
-                        "1 request has failed".into()
-                    } else {
-                        format!("{failures} requests have failed")
-                    },
+                    number_of(*failures, "request has failed", "requests have failed"),
                     cause.trim_end_matches('.')
                 ),
                 format!(
@@ -211,7 +207,7 @@ pub fn not_created(tag: &str, trouble: &Trouble) {
 
 /// Logs that the registry issues blocks again after earlier requests failed.
 pub fn recovered(failures: u64) {
-    let times = if failures == 1 { "1 failed request".into() } else { format!("{failures} failed requests") };
+    let times = number_of(failures, "failed request", "failed requests");
     log(format!("fetched segment numbers after {times}"), "");
 }
 

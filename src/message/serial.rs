@@ -3,10 +3,10 @@
 //! Strings from users are converted to ASCII and truncated if they are long. Names of tables and columns are quoted for
 //! use in a statement.
 
-use flake::serial::{MAX_DIGITS, MAX_TEMPLATE, NotASerial, TemplateError, YearRange};
+use flake::serial::{NotASerial, TemplateError, YearRange};
 use pgrx::PgSqlErrorCode;
 
-use crate::message::report::Report;
+use crate::message::report::{Report, as_sentence};
 use crate::pg::relation::shown;
 use crate::pg::timestamp;
 
@@ -93,7 +93,7 @@ impl SerialProblem {
             SerialProblem::Template { text, error } => Report::of(
                 argument,
                 format!("\"{text}\" is not a valid template"),
-                template_detail(error),
+                as_sentence(error),
                 "Pass literal text with the fields {YYYY} or {YY}, {MM}, {DD}, {HH} and exactly one {n:width}, for example \
                  'INV-{YYYY}-{n:5}'.",
             ),
@@ -226,7 +226,7 @@ impl SerialProblem {
             SerialProblem::Year { at, years } => Report::of(
                 PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("time {} does not fit the template of the series", timestamp::utc(*at)),
-                format!("The template can represent years from {} to {}.", years.first, years.last),
+                as_sentence(years),
                 "Pass a time in one of these years. {YY} represents years of the 21st century, and {YYYY} represents four digits.",
             ),
             SerialProblem::DateForHours { series } => Report::of(
@@ -307,24 +307,4 @@ impl SerialProblem {
 /// Returns a phrase that names the period, or an empty string for a series without periods.
 fn in_period(period: &str) -> String {
     if period.is_empty() { String::new() } else { format!(" in period {period}") }
-}
-
-/// Returns the reason why a string is not a template.
-fn template_detail(error: &TemplateError) -> String {
-    match error {
-        TemplateError::Long { length } => {
-            format!("The template has {length} bytes, but the maximum is {MAX_TEMPLATE}.")
-        }
-        TemplateError::Brace { position } => format!("The brace at byte {position} does not belong to a field."),
-        TemplateError::Width => format!("The width of the number must be from 1 to {MAX_DIGITS} digits."),
-        TemplateError::NoNumber => "The template does not contain {n:width}.".into(),
-        TemplateError::Twice { field } => {
-            format!("The template contains {field}, or a different field for the same unit of time, more than once.")
-        }
-        TemplateError::Lacks { field, needs } => {
-            format!(
-                "The template contains {field} but not {needs}, so serials of different periods would be identical."
-            )
-        }
-    }
 }

@@ -3,8 +3,7 @@
 //! Strings from users are converted to ASCII and truncated if they are long. Names of tables and columns are quoted for
 //! use in a statement.
 
-use pgrx::PgLogLevel;
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use crate::message::report::Report;
 use crate::pg::plain::WriteObstacle;

@@ -10,13 +10,29 @@ use pgrx::pg_sys;
 /// `pg_stat_activity` shows. The sleep does not respond to a cancel request, so the caller must check for interrupts
 /// afterwards.
 pub fn sleep(milliseconds: i64, event: u32) {
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    wait(Some(milliseconds), event);
+}
+
+/// Sleeps until the latch is set, for at most `time`. If `time` is `None`, only the latch ends the sleep. Exits this
+/// process if the postmaster has exited. `time` is rounded up to a full millisecond.
+pub fn sleep_until_set(time: Option<Duration>) {
+    wait(time.map(milliseconds), pg_sys::PG_WAIT_EXTENSION);
+}
+
+fn wait(milliseconds: Option<i64>, event: u32) {
+    let timeout = if milliseconds.is_some() { pg_sys::WL_TIMEOUT } else { 0 };
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH | timeout;
     // SAFETY: MyLatch is valid as long as the process exists. WaitLatch may be called wherever interrupts may be
-    // processed, as in any SQL function.
+    // processed, as in any SQL function. The latch is reset before the caller checks why it was set.
     unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds, event);
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds.unwrap_or(-1), event);
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
+}
+
+/// Returns a time in milliseconds, rounded up and limited to what PostgreSQL accepts.
+fn milliseconds(time: Duration) -> i64 {
+    time.as_micros().div_ceil(1_000).min(i32::MAX as u128) as i64
 }
 
 /// The socket event for which a process waits.
@@ -36,29 +52,13 @@ pub fn sleep_on_socket(socket: i32, readiness: Readiness, time: Duration) -> boo
         Readiness::ReadOrWrite => pg_sys::WL_SOCKET_READABLE | pg_sys::WL_SOCKET_WRITEABLE,
     };
     let events = ready | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    let milliseconds = time.as_micros().div_ceil(1_000).min(i32::MAX as u128) as _;
     // SAFETY: MyLatch is valid as long as the process exists, and the socket is open. The latch is reset before the
     // caller checks why it was set.
     unsafe {
-        let event = pg_sys::PG_WAIT_EXTENSION;
-        let happened = pg_sys::WaitLatchOrSocket(pg_sys::MyLatch, events as i32, socket, milliseconds, event) as u32;
+        let (time, event) = (milliseconds(time), pg_sys::PG_WAIT_EXTENSION);
+        let happened = pg_sys::WaitLatchOrSocket(pg_sys::MyLatch, events as i32, socket, time, event) as u32;
         pg_sys::ResetLatch(pg_sys::MyLatch);
         happened & ready != 0
-    }
-}
-
-/// Sleeps until the latch is set, for at most `time`. If `time` is `None`, only the latch ends the sleep. Exits this
-/// process if the postmaster has exited.
-pub fn sleep_until_set(time: Option<Duration>) {
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
-    let (events, milliseconds) = match time {
-        Some(time) => (events | pg_sys::WL_TIMEOUT, time.as_micros().div_ceil(1_000).min(i32::MAX as u128) as _),
-        None => (events, -1),
-    };
-    // SAFETY: as in `sleep_on_socket`.
-    unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds, pg_sys::PG_WAIT_EXTENSION);
-        pg_sys::ResetLatch(pg_sys::MyLatch);
     }
 }
 

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use crate::pg::relation::{self, Name};
 use crate::pg::triggers::Triggers;
+use crate::pg::versions;
 
 /// The mode in which a table is locked, and the duration of the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,35 +69,26 @@ fn keep(relation: pg_sys::Oid, mode: u32) -> Option<()> {
 
 /// Returns true if a role has the TRIGGER privilege on a table, or if the table does not exist.
 pub fn may_trigger(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // The type has 64 bits in PostgreSQL 16 and later.
-    const RIGHT: pg_sys::AclMode = pg_sys::ACL_TRIGGER as pg_sys::AclMode;
+    privilege(table, role, pg_sys::ACL_TRIGGER) == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Checks a role's privilege on a table. If the table does not exist, the result is `ACLCHECK_OK`.
+fn privilege(table: pg_sys::Oid, role: pg_sys::Oid, right: u32) -> pg_sys::AclResult::Type {
     let mut missing = false;
     // SAFETY: the function reads the catalog caches in a transaction.
-    unsafe {
-        let result = pg_sys::pg_class_aclcheck_ext(table, role, RIGHT, &raw mut missing);
-        missing || result == pg_sys::AclResult::ACLCHECK_OK
-    }
+    let result = unsafe { pg_sys::pg_class_aclcheck_ext(table, role, versions::acl(right), &raw mut missing) };
+    if missing { pg_sys::AclResult::ACLCHECK_OK } else { result }
 }
 
 /// Raises PostgreSQL's error unless the current user may select, insert and update rows of a table. Nothing is locked,
 /// so a user without these privileges cannot lock the table. If the table does not exist, no error is raised.
 pub fn check_writable(table: pg_sys::Oid) {
-    // The type has 64 bits in PostgreSQL 16 and later.
-    const RIGHTS: [pg_sys::AclMode; 3] = [
-        pg_sys::ACL_INSERT as pg_sys::AclMode,
-        pg_sys::ACL_UPDATE as pg_sys::AclMode,
-        pg_sys::ACL_SELECT as pg_sys::AclMode,
-    ];
-    for right in RIGHTS {
-        let mut missing = false;
-        // SAFETY: the functions read the catalog caches in a transaction. The name of an existing relation is a C
-        // string.
-        unsafe {
-            let result = pg_sys::pg_class_aclcheck_ext(table, pg_sys::GetUserId(), right, &raw mut missing);
-            if result != pg_sys::AclResult::ACLCHECK_OK && !missing {
-                let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
-                pg_sys::aclcheck_error(result, kind, pg_sys::get_rel_name(table));
-            }
+    // SAFETY: the call reads a variable of this process.
+    let role = unsafe { pg_sys::GetUserId() };
+    for right in [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_SELECT] {
+        let result = privilege(table, role, right);
+        if result != pg_sys::AclResult::ACLCHECK_OK {
+            relation::deny(table, result);
         }
     }
 }

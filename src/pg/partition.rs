@@ -5,12 +5,11 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::plans;
 use crate::pg::text_value::TextValue;
+use crate::pg::{plans, versions};
 
-// The type has 64 bits in PostgreSQL 16 and later.
-const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
-const UPDATE: pg_sys::AclMode = pg_sys::ACL_UPDATE as pg_sys::AclMode;
+const SELECT: pg_sys::AclMode = versions::acl(pg_sys::ACL_SELECT);
+const UPDATE: pg_sys::AclMode = versions::acl(pg_sys::ACL_UPDATE);
 
 /// Returns true if the current role may read a table and update one of its columns.
 pub fn may_update(table: pg_sys::Oid, column: &CStr) -> bool {

@@ -146,13 +146,17 @@ fn lock_named(table: pg_sys::Oid, statement: impl Fn(String) -> String) -> Optio
 
 /// Raises PostgreSQL's error unless the current user owns the relation, which must exist.
 pub fn check_owner(table: pg_sys::Oid) {
-    if versions::owns(table) {
-        return;
+    if !versions::owns(table) {
+        deny(table, pg_sys::AclResult::ACLCHECK_NOT_OWNER);
     }
+}
+
+/// Raises PostgreSQL's error for a failed check of a privilege on a relation, which must exist.
+pub fn deny(relation: pg_sys::Oid, result: pg_sys::AclResult::Type) {
     // SAFETY: the functions read the catalog caches in a transaction. The name of an existing relation is a C string.
     unsafe {
-        let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
-        pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(table));
+        let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
+        pg_sys::aclcheck_error(result, kind, pg_sys::get_rel_name(relation));
     }
 }
 

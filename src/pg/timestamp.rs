@@ -54,6 +54,11 @@ pub fn timestamptz(instant: i128) -> Option<TimestampWithTimeZone> {
     }
 }
 
+/// Returns an interval of `micros` microseconds, or the longest possible interval if `micros` is too large.
+pub fn interval(micros: i128) -> Interval {
+    Interval::new(0, 0, micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64).expect("microseconds alone are in range")
+}
+
 /// Formats an instant in ISO 8601 format, in UTC regardless of the session's time zone. The result is infinity if the
 /// instant is outside the range of `timestamptz`.
 pub fn utc(instant: i128) -> String {

@@ -154,6 +154,11 @@ pub fn owns(relation: pg_sys::Oid) -> bool {
     unsafe { pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, pg_sys::GetUserId()) }
 }
 
+/// Converts a privilege to the type of this version, which has 64 bits in PostgreSQL 16 and later.
+pub const fn acl(privilege: u32) -> pg_sys::AclMode {
+    privilege as pg_sys::AclMode
+}
+
 /// Returns true if a role may call a function.
 #[cfg(feature = "pg15")]
 pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
@@ -164,9 +169,7 @@ pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 /// Returns true if a role may call a function.
 #[cfg(not(feature = "pg15"))]
 pub fn may_call(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    let right = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
+    let (catalog, right) = (pg_sys::ProcedureRelationId, acl(pg_sys::ACL_EXECUTE));
     // SAFETY: the function reads the catalog caches in a transaction.
-    unsafe {
-        pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, right) == pg_sys::AclResult::ACLCHECK_OK
-    }
+    unsafe { pg_sys::object_aclcheck(catalog, function, role, right) == pg_sys::AclResult::ACLCHECK_OK }
 }

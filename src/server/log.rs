@@ -12,7 +12,7 @@ use crate::message::start::{self, PrimaryStart};
 use crate::message::{self, fleet, layout};
 use crate::pg::startup::Startup;
 use crate::pg::{recovery, server, timestamp};
-use crate::server::{clock, log_limit, shmem};
+use crate::server::{log_limit, shmem};
 
 /// How many years before the end of the layout the warnings start. They start so early because moving to a different
 /// layout requires planning.
@@ -63,16 +63,14 @@ pub fn registry_given() {
 /// Logs a warning if the layout ends soon.
 pub fn end_of_layout(identity: &Identity, now: Nanos) {
     let years = identity.years_left(now);
-    if years < NOTICE_YEARS && shmem::limiters().end.pass(clock::monotonic(), log_limit::END_EVERY, 0).is_some() {
+    if years < NOTICE_YEARS && shmem::limiters().end.pass(log_limit::END_EVERY, 0).is_some() {
         layout::ends_soon(&identity.format, years, years * YEAR_DAYS);
     }
 }
 
 /// Logs one clock event.
 pub fn clock(disciplined: &Disciplined) {
-    let Some(event) = disciplined.event else {
-        return;
-    };
+    let Some(event) = disciplined.event else { return };
     let (state, limiters) = (shmem::state(), shmem::limiters());
     let far = disciplined.lead > MAX_LEAD;
     let (limiter, by) = match event {
@@ -84,9 +82,7 @@ pub fn clock(disciplined: &Disciplined) {
         ClockEvent::Returned => (&limiters.returned, 0),
         ClockEvent::Restored(by) => (&limiters.restored, by),
     };
-    let Some(withheld) = limiter.pass(clock::monotonic(), log_limit::CLOCK_EVERY, by) else {
-        return;
-    };
+    let Some(withheld) = limiter.pass(log_limit::CLOCK_EVERY, by) else { return };
     let incidents = match event {
         ClockEvent::Regression(_) => state.clock_regressions(),
         _ => state.clock_jumps(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use flake::Nanos;
 
 use crate::faults::{self, Fault};
+use crate::server::clock;
 
 /// The minimum interval between two log messages about the same kind of clock event, unless an event is much larger
 /// than the last one that was logged. Otherwise, a clock that is repeatedly set back and forth, for example by two
@@ -41,10 +42,9 @@ const LARGER: u64 = 4;
 impl Limiter {
     /// Determines whether a message about an event of size `size` can be logged. It can be logged if no message was
     /// logged within the time `every`, or if the event is much larger than the last one. Returns the number of messages
-    /// that were suppressed before this one, or `None` if this message is suppressed. `now` is the time of the
-    /// monotonic clock.
-    pub fn pass(&self, now: Nanos, every: Nanos, size: u64) -> Option<u64> {
-        let next = self.next.load(Ordering::Relaxed);
+    /// that were suppressed before this one, or `None` if this message is suppressed.
+    pub fn pass(&self, every: Nanos, size: u64) -> Option<u64> {
+        let (now, next) = (clock::monotonic(), self.next.load(Ordering::Relaxed));
         let larger = size / LARGER >= self.size.load(Ordering::Relaxed).max(1);
         // The compare-and-swap ensures that only one of several concurrent callers passes. If the stored time is too
         // far ahead, it was stored before the monotonic clock went backward.

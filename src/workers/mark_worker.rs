@@ -32,7 +32,7 @@ pub fn register() {
         return;
     }
     if versions::origins() == 0 {
-        MarkProblem::NoOrigins { setting: versions::ORIGINS_SETTING }.raise();
+        MarkProblem::NoOrigins.raise();
     }
     let worker = BackgroundWorkerBuilder::new("snowflake_pg mark worker")
         .set_library("snowflake_pg")
@@ -75,12 +75,8 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
 /// Logs the server's identity. If the server cannot issue IDs, or will soon be unable to issue IDs, also logs the
 /// reason.
 fn announce() {
-    let Some(identity) = &grant::identity() else {
-        return;
-    };
-    let Ok(mark) = BackgroundWorker::transaction(mark::read) else {
-        return;
-    };
+    let Some(identity) = &grant::identity() else { return };
+    let Ok(mark) = BackgroundWorker::transaction(mark::read) else { return };
     let now = clock::wall();
     log::server(identity, mark, shmem::origin_state().startup, now);
     // The registrar itself logs that there is no worker ID.

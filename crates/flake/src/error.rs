@@ -59,7 +59,7 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LayoutError::Malformed => f.write_str("a layout is three or four widths in bits, or the name of a preset"),
-            LayoutError::UnknownTick => f.write_str("the tick after \"@\" is not \"1ms\", \"10ms\" or \"1s\""),
+            LayoutError::UnknownTick => f.write_str("the tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\""),
             LayoutError::Width { part, bits, min, max } => {
                 write!(f, "the {part} field is {bits} bits wide, but it can be {min} to {max} bits wide")
             }

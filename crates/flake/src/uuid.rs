@@ -41,7 +41,7 @@ pub enum UuidError {
 impl fmt::Display for UuidError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UuidError::Variant => f.write_str("the UUID does not have the variant of RFC 9562"),
+            UuidError::Variant => f.write_str("the UUID does not have the variant that RFC 9562 defines"),
             UuidError::Version { version } => {
                 write!(f, "the UUID has version {version}, but an ID in UUID form has version {VERSION}")
             }

@@ -24,7 +24,7 @@ fn layouts() {
     let width = LayoutError::Width { part: Part::Worker, bits: 33, min: 0, max: 32 };
     check([
         (LayoutError::Malformed.into(), "a layout is three or four widths in bits, or the name of a preset"),
-        (LayoutError::UnknownTick.into(), "the tick after \"@\" is not \"1ms\", \"10ms\" or \"1s\""),
+        (LayoutError::UnknownTick.into(), "the tick after \"@\" must be \"1ms\", \"10ms\" or \"1s\""),
         (width.into(), "the worker field is 33 bits wide, but it can be 0 to 32 bits wide"),
         (LayoutError::TooWide { bits: 64 }.into(), "the widths add up to 64 bits, but an ID can have at most 63"),
     ]);
@@ -60,7 +60,7 @@ fn texts() {
 #[test]
 fn uuids() {
     check([
-        (UuidError::Variant.into(), "the UUID does not have the variant of RFC 9562"),
+        (UuidError::Variant.into(), "the UUID does not have the variant that RFC 9562 defines"),
         (UuidError::Version { version: 7 }.into(), "the UUID has version 7, but an ID in UUID form has version 8"),
         (UuidError::Rest.into(), "the last 59 bits of the UUID are not 0"),
     ]);
@@ -82,13 +82,14 @@ fn templates() {
         TemplateError::Twice { field: Field::Month },
         TemplateError::Lacks { field: Field::Month, needs: Field::Year },
     );
+    let periods = "the template contains {MM} but not {YYYY}, so serials of different periods would be identical";
     check([
-        (TemplateError::Long { length: 101 }.into(), "the template has 101 bytes, but it can have at most 100"),
+        (TemplateError::Long { length: 101 }.into(), "the template has 101 bytes, but the maximum is 100"),
         (TemplateError::Brace { position: 4 }.into(), "the brace at byte 4 does not belong to a field"),
         (TemplateError::Width.into(), "the width of the number must be from 1 to 18 digits"),
         (TemplateError::NoNumber.into(), "the template does not contain {n:width}"),
         (twice.into(), "the template contains {MM}, or a different field for the same unit of time, more than once"),
-        (lacks.into(), "the template contains {MM} but not {YYYY}"),
+        (lacks.into(), periods),
         (Overflow { max: 999 }.into(), "the template has room for numbers from 0 to 999"),
         (YearRange { first: 2000, last: 2099 }.into(), "the template can represent years from 2000 to 2099"),
         (NotASerial::Form.into(), "the text does not match the template"),

@@ -322,18 +322,16 @@ impl Member {
     }
 
     fn claimed(&mut self, claim: &ClaimRequest, answer: &RegistryAnswer) -> Effect {
-        let RegistryAnswer::Claimed { worker, nonce, count, life, start, bound } = *answer else {
-            return Effect::Ignored;
-        };
-        let node = Node { datacenter: claim.datacenter, worker };
         let (
+            RegistryAnswer::Claimed { worker, nonce, count, life, start, bound },
             Some(fleet),
             MemberState::Seeking { ready: Some((_, ready)) }
             | MemberState::Holding { leave: Leave::Claimed(ready), .. },
-        ) = (self.fleet, &self.state)
+        ) = (*answer, self.fleet, &self.state)
         else {
             return Effect::Ignored;
         };
+        let node = Node { datacenter: claim.datacenter, worker };
         if nonce != claim.nonce || nonce != *ready || self.identity.format.layout.stamp(node).is_err() {
             return Effect::Ignored;
         }

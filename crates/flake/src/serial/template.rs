@@ -98,7 +98,7 @@ impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TemplateError::Long { length } => {
-                write!(f, "the template has {length} bytes, but it can have at most {MAX_TEMPLATE}")
+                write!(f, "the template has {length} bytes, but the maximum is {MAX_TEMPLATE}")
             }
             TemplateError::Brace { position } => write!(f, "the brace at byte {position} does not belong to a field"),
             TemplateError::Width => write!(f, "the width of the number must be from 1 to {MAX_DIGITS} digits"),
@@ -109,7 +109,12 @@ impl fmt::Display for TemplateError {
                     "the template contains {field}, or a different field for the same unit of time, more than once"
                 )
             }
-            TemplateError::Lacks { field, needs } => write!(f, "the template contains {field} but not {needs}"),
+            TemplateError::Lacks { field, needs } => {
+                write!(
+                    f,
+                    "the template contains {field} but not {needs}, so serials of different periods would be identical"
+                )
+            }
         }
     }
 }
