@@ -231,7 +231,7 @@ fn beat(registry: &mut Registry, member: &mut Member, registry_clock: i64, clock
 }
 
 #[test]
-fn a_server_keeps_its_grant_while_only_the_registrys_clock_has_passed_the_bound() {
+fn a_server_keeps_its_grant_while_only_the_clock_of_the_registry_has_passed_the_bound() {
     let (hour, lease, margin) = (3_600_000_000, LEASE.as_micros() as i64, MARGIN.as_micros() as i64);
     let identity = MemberIdentity { fleet: None, format: FORMAT, datacenter: 0 };
     let (mut registry, mut member) = (registry(), Member::start(identity, None, Point::ZERO));
