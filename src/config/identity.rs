@@ -68,7 +68,7 @@ impl Identity {
     /// set.
     pub fn refusal(&self) -> Option<Error> {
         (!self.worker_set && !self.registry_set).then(|| {
-            let misnamed = setting::get(guc::OTHER_WORKER_ID).is_some();
+            let misnamed = setting::configured(guc::OTHER_WORKER_ID).is_some();
             WorkerIdProblem::Unset { layout: self.format.layout, misnamed }.into()
         })
     }
@@ -150,18 +150,18 @@ pub fn establish() {
 }
 
 fn read() -> Result<Identity, Error> {
-    let text = setting::get(guc::LAYOUT).unwrap_or_else(|| guc::DEFAULT_LAYOUT.to_string_lossy().into_owned());
+    let text = setting::configured(guc::LAYOUT).unwrap_or_else(|| guc::DEFAULT_LAYOUT.to_string_lossy().into_owned());
     let named = IdFormat::parse(&text).map_err(|error| LayoutProblem::Setting { text, error })?;
     let layout = named.layout;
 
-    let epoch_text = setting::get(guc::EPOCH).unwrap_or_default();
+    let epoch_text = setting::configured(guc::EPOCH).unwrap_or_default();
     let epoch = epoch::parse(&epoch_text)
         .map_err(|problem| LayoutProblem::EpochSetting { text: epoch_text.clone(), problem })?
         .unwrap_or(named.epoch);
 
     let datacenter = number(Part::Datacenter, guc::DATACENTER_ID, &layout)?.unwrap_or(0);
     let worker = number(Part::Worker, guc::WORKER_ID, &layout)?;
-    let registry = setting::get(guc::REGISTRY).is_some_and(|text| !text.trim().is_empty());
+    let registry = setting::configured(guc::REGISTRY).is_some_and(|text| !text.trim().is_empty());
     if let (Some(worker), true) = (worker, registry) {
         return Err(WorkerIdProblem::AndRegistry { worker }.into());
     }
@@ -184,7 +184,7 @@ fn read() -> Result<Identity, Error> {
 /// PostgreSQL would read `010` as 8 and round `1.5` to 2, but a server whose worker ID comes from a template must not
 /// end up with another server's worker ID.
 fn number(part: Part, name: &CStr, layout: &Layout) -> Result<Option<u32>, WorkerIdProblem> {
-    let Some(text) = setting::get(name) else { return Ok(None) };
+    let Some(text) = setting::configured(name) else { return Ok(None) };
     let digits = text.trim();
     // pg_settings shows this value if no worker ID is configured. It is accepted so that ALTER SYSTEM can store it.
     if part == Part::Worker && digits == guc_hooks::UNSET.to_string() {

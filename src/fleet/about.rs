@@ -12,7 +12,7 @@ pub fn about(clocks: Option<Clocks>) -> String {
         "data_directory": ascii(&server::data_directory()),
         "system_identifier": server::system_identifier().to_string(),
         "role": if recovery::in_recovery() { "standby" } else { "primary" },
-        "server_version": ascii(&setting::get(c"server_version").unwrap_or_default()),
+        "server_version": ascii(&setting::configured(c"server_version").unwrap_or_default()),
         "extension_version": env!("CARGO_PKG_VERSION"),
     });
     if let Some(clocks) = clocks {

@@ -69,11 +69,7 @@ fn snowflake_create_series(
           WITH (fillfactor = 50)",
     ];
     relation::run(create.concat());
-    let oid = named.oid().unwrap_or_else(|| {
-        // An event trigger has renamed or dropped the table.
-        Spi::run(&format!("LOCK TABLE {table}")).expect(ANSWERED);
-        unreachable!("PostgreSQL raises the error of a table that does not exist")
-    });
+    let oid = named.oid().expect("the table was created with this name");
     if let SeriesKind::Dense { tag } = &mut definition.kind {
         *tag = relation::identity(oid).expect("the table exists");
         let bytes = relation::utf8(tag).len();
@@ -358,7 +354,7 @@ fn is_local(name: &[u8]) -> bool {
 /// Returns the time zone with this name, or the session's time zone. POSIX specifications are refused, because
 /// PostgreSQL accepts almost any string as one, so a misspelled name would select an unintended time zone.
 fn zone(name: Option<&[u8]>) -> Zone {
-    let session = setting::get(c"TimeZone").unwrap_or_default();
+    let session = setting::configured(c"TimeZone").unwrap_or_default();
     let name = name.unwrap_or(session.as_bytes());
     if is_local(name) {
         SerialProblem::LocalZone { zone: shown(name) }.raise();

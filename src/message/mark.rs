@@ -260,7 +260,7 @@ fn of_wait(cause: WaitCause, waited: Nanos, position: u64) -> String {
             format!("A request for an ID has waited {seconds} for WAL to be flushed up to {position}.")
         }
         WaitCause::Standby => {
-            let names = setting::get(c"synchronous_standby_names").unwrap_or_default();
+            let names = setting::configured(c"synchronous_standby_names").unwrap_or_default();
             format!(
                 "A request for an ID has waited {seconds} for a synchronous standby to flush WAL up to {position}. \
                  Parameter \"synchronous_standby_names\" is \"{names}\"."

@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, GucContext::PGC_USERSET, GucSource::PGC_S_SESSION};
 use crate::pg::c_string;
 
 /// Returns the current value of a setting, as text. Returns `None` if the setting does not exist.
-pub fn get(name: &CStr) -> Option<String> {
+pub fn configured(name: &CStr) -> Option<String> {
     // SAFETY: the name is a C string. With missing_ok, the result for an unknown setting is a null pointer instead of
     // an error. Any other result is a C string that remains valid until the setting changes. It is copied immediately.
     unsafe { c_string::lossy(pg_sys::GetConfigOption(name.as_ptr(), true, false)) }

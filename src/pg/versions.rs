@@ -137,7 +137,7 @@ const FLAGS_SINCE: u32 = if cfg!(feature = "pg15") {
 /// Returns the version of the running server, which can be an older minor release than the one for which this library
 /// was built.
 fn server_version() -> u32 {
-    setting::get(c"server_version_num").and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
+    setting::configured(c"server_version_num").and_then(|text| text.parse().ok()).unwrap_or(pg_sys::PG_VERSION_NUM)
 }
 
 /// Returns true if the current user owns a relation or is a member of the role that owns it.

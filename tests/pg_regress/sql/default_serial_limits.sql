@@ -55,10 +55,3 @@ RESET timezone;
 SELECT snowflake_create_series('zoned', '{YYYY}-{n:2}', time_zone => 'America/New_York');
 SELECT time_zone FROM snowflake_series WHERE series = 'zoned'::regclass;
 DROP TABLE short, wide, zoned;
-
--- The table of a series has the name of the series.
-CREATE FUNCTION rename_table() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN ALTER TABLE renamed RENAME TO other; END';
-CREATE EVENT TRIGGER rename_table ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION rename_table();
-SELECT snowflake_create_series('renamed', '{n:2}');
-\echo :SQLSTATE
-DROP FUNCTION rename_table CASCADE;
