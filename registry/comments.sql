@@ -235,7 +235,7 @@ COMMENT ON FUNCTION snowflake_registry.lock_holders(interval) IS
 COMMENT ON FUNCTION snowflake_registry.end_sessions(text[]) IS
     'internal: terminate sessions that keep the registry locked';
 COMMENT ON FUNCTION snowflake_registry.queue_for_fleet() IS
-    'internal: wait for the sessions that have locked the row of the fleet, before those that come later';
+    'internal: wait until no other session has locked the row of the fleet';
 COMMENT ON FUNCTION snowflake_registry.lock_fleet(boolean) IS
     'internal: lock and return the row of the fleet';
 COMMENT ON FUNCTION snowflake_registry.quarantine_end(snowflake_registry.fleet) IS

@@ -124,8 +124,10 @@ BEGIN
 END
 $$;
 
--- Waits for the sessions that have locked the row of the fleet. Sessions that lock the row FOR SHARE wait behind this session. If it
--- waited for the row itself, they would overtake it, and it could wait forever without reaching its lock_timeout.
+-- Waits until no other session has locked the row of the fleet. PostgreSQL keeps a queue for the lock of a table, so sessions that
+-- request the row later wait behind this session. Without the queue, sessions that lock the row FOR SHARE would overtake this
+-- session, which could then wait forever. The setting "lock_timeout" would not end this wait, because it limits only the wait for
+-- each single session.
 CREATE FUNCTION snowflake_registry.queue_for_fleet() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -228,10 +230,9 @@ DECLARE
     windows bigint;
     reason text;
 BEGIN
-    SELECT coalesce(snowflake_registry.point_of(f, max(snowflake_registry.latest_of(n.seen, now_at))), 0),
-        greatest(max(snowflake_registry.latest_of(n.seen, now_at)), snowflake_registry.latest_of(f.life_since, now_at))
-    INTO newest, newest_at
-    FROM snowflake_registry.node AS n;
+    SELECT max(snowflake_registry.latest_of(n.seen, now_at)) INTO newest_at FROM snowflake_registry.node AS n;
+    newest := coalesce(snowflake_registry.point_of(f, newest_at), 0);
+    newest_at := greatest(newest_at, snowflake_registry.latest_of(f.life_since, now_at));
     -- The lost answers came from a clock that can be one margin behind the newest time in the rows. The lost grants may therefore
     -- have been made during a quarantine up to one margin after its end.
     stale := f.quarantine_until > 0 AND snowflake_registry.two_margins_above(f, f.quarantine_until) >= newest;

@@ -17,10 +17,9 @@ use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
 use crate::message::preload::NotPreloaded;
 use crate::pg::local_setting::LocalSetting;
-use crate::pg::locked;
 use crate::pg::relation::ANSWERED;
 use crate::pg::text_arg::Text;
-use crate::pg::timestamp;
+use crate::pg::{locked, timestamp};
 use crate::server::{clock, shmem};
 
 /// The maximum number of servers whose IDs can be distinguished. This is the number of servers in a layout with 16 bits

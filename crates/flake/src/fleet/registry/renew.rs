@@ -54,7 +54,6 @@ impl Registry {
         if expired.passed(now) {
             return RegistryAnswer::Lost(Loss::Expired);
         }
-        let spare = renew.worker >= Ring::of(&self.fleet.format.layout).spare;
         let lease = self.lease(renew.worker, renew.lease);
         let wanted = renew.clock.plus(lease).min(now.plus(lease).plus(margin));
         let repeated = matching.filter(|row| row.nonce == renew.next_nonce);
@@ -70,15 +69,18 @@ impl Registry {
             seen: now,
         };
         self.rows.insert(node, row);
-        let leave = spare && !self.in_quarantine(now);
+        let leave = self.is_spare(renew.worker) && !self.in_quarantine(now);
         RegistryAnswer::Renewed { nonce: row.nonce, count: row.count, life, bound: row.bound, leave }
     }
 
     /// Returns how far above the server's clock a renewal can raise the bound of a worker ID. The lease of a spare worker
     /// ID is short so that its quarantine is short.
     pub(super) fn lease(&self, worker: u32, lease: Duration) -> PointSpan {
-        let spare = worker >= Ring::of(&self.fleet.format.layout).spare;
-        self.scale().span(if spare { lease.min(SPARE_LEASE) } else { lease })
+        self.scale().span(if self.is_spare(worker) { lease.min(SPARE_LEASE) } else { lease })
+    }
+
+    fn is_spare(&self, worker: u32) -> bool {
+        worker >= Ring::of(&self.fleet.format.layout).spare
     }
 
     /// Returns true if a renewal shows that the registry has lost changes. A renewal of an earlier life does not show
