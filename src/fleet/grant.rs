@@ -365,13 +365,13 @@ pub fn now() -> i64 {
 }
 
 /// Returns true if this server uses a registry. Its mark is then in the fleet's witness ([`record`]).
-pub fn is_used() -> bool {
+pub fn uses_registry() -> bool {
     identity::find().is_some_and(|identity| identity.registry_set) && background_worker::in_normal_server()
 }
 
 /// Returns the published snapshot, or `None` if the server does not use a registry.
 pub fn published() -> Option<Snapshot> {
-    is_used().then(|| PUBLISHED.get().read())
+    uses_registry().then(|| PUBLISHED.get().read())
 }
 
 /// Publishes a snapshot. Only the registrar calls this function.

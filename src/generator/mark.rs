@@ -101,7 +101,8 @@ impl Drop for LockedOrigin {
     }
 }
 
-/// Reads the mark and passes it to `load`. No session can set the mark while `load` runs.
+/// Reads the mark and passes it to `load`. No session can set the mark while `load` runs. Because a lock is held, `load`
+/// neither raises an error nor logs anything: either can be sent to a client that does not read.
 pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let locked = LockedOrigin::take(Mode::Shared).and_then(|guard| Ok((progress(guard.origin)?, guard)));
     let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
@@ -144,6 +145,8 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
     let written = write(guard.origin, mark, false)?;
     // The lock keeps `set` from lowering the mark in the witness at the same time.
     witness::raise(mark);
+    drop(guard);
+    witness::check();
     Ok(Raised::To(written))
 }
 

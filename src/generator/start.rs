@@ -33,25 +33,34 @@ pub fn load(identity: &Identity) {
     witness::claim(identity);
     // The generation is read before the mark, so that an outdated mark is not loaded.
     let generation = state.generation();
-    mark::with_mark(|mark| begin(identity, generation, mark));
+    let begun = mark::with_mark(|mark| begin(identity, generation, mark)).unwrap_or_else(|error| error.raise());
+    let Some(Begun { clock, begins, mark, floor }) = begun else { return };
+    let at = |mark| timestamp::of(identity.limits.time(identity.first_word(mark)));
+    let (first, shown) = (timestamp::of(clock.max(begins)), timestamp::of(clock));
+    let above = if identity.registry_set { Floor::Grant(at(floor)) } else { Floor::Witness(at(floor)) };
+    message::start::new_ids_begin(first, shown, at(mark), (floor > mark).then_some(above));
 }
 
-fn begin(identity: &Identity, generation: Generation, mark: Mark) {
+/// What determined the time of the first ID.
+struct Begun {
+    clock: Nanos,
+    begins: Nanos,
+    mark: Mark,
+    floor: Mark,
+}
+
+/// Starts issuing IDs. Returns `None` if another session has started first.
+fn begin(identity: &Identity, generation: Generation, mark: Mark) -> Result<Option<Begun>, Error> {
     let state = shmem::state();
     // The assignment is read after the generation (see [`flake::Assignment`]).
     if state.last().is_some() || state.assignment().get() != identity.assignment {
-        return;
+        return Ok(None);
     }
     let (reading, floor) = (clock::reading(), floor(identity));
-    let first = beginning(identity, mark, reading.wall).unwrap_or_else(|error| error.raise());
+    let first = beginning(identity, mark, reading.wall)?;
     let begins = identity.limits.time(first);
-    if !state.load(generation, first, GeneratorClock::start(reading, begins)) {
-        return;
-    }
-    let at = |mark| timestamp::of(identity.limits.time(identity.first_word(mark)));
-    let (first, shown) = (timestamp::of(reading.wall.max(begins)), timestamp::of(reading.wall));
-    let above = if identity.registry_set { Floor::Grant(at(floor)) } else { Floor::Witness(at(floor)) };
-    message::start::new_ids_begin(first, shown, at(mark), (floor > mark).then_some(above));
+    let has_begun = state.load(generation, first, GeneratorClock::start(reading, begins));
+    Ok(has_begun.then_some(Begun { clock: reading.wall, begins, mark, floor }))
 }
 
 /// Returns the first word to issue if the wall clock shows `wall`, or an error if no ID may be issued. The word is

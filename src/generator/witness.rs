@@ -133,7 +133,7 @@ fn holder(file: &MemoryFile) -> WitnessHolder {
 /// Returns the mark in the witness. It is above every ID that this server has issued on this machine while it had a
 /// witness.
 pub fn mark() -> Mark {
-    if grant::is_used() {
+    if grant::uses_registry() {
         return record::used();
     }
     FILE.get().and_then(|file| Mark::stored(file.number().load(Ordering::Relaxed))).unwrap_or(Mark::NOTHING_ISSUED)
@@ -142,12 +142,18 @@ pub fn mark() -> Mark {
 /// Records that IDs below `mark` may be issued from now on. This function is called after the mark has been written and
 /// before IDs are issued.
 pub fn raise(mark: Mark) {
-    if grant::is_used() {
+    if grant::uses_registry() {
         return record::raise(mark);
     }
-    let Some(file) = FILE.get() else { return };
-    file.number().fetch_max(mark.value(), Ordering::Relaxed);
-    // The last process of an earlier postmaster may still have held the lock until now.
+    if let Some(file) = FILE.get() {
+        file.number().fetch_max(mark.value(), Ordering::Relaxed);
+    }
+}
+
+/// Locks the witness if the last process of an earlier postmaster has held the lock until now, and logs a warning if the
+/// file was removed. The caller holds no lock, because the log can be sent to a client that does not read.
+pub fn check() {
+    let Some(file) = FILE.get().filter(|_| !grant::uses_registry()) else { return };
     try_lock(file);
     if !file.exists() && shmem::limiters().witness.pass(log_limit::WITNESS_EVERY, 0).is_some() {
         witness::removed();
@@ -157,7 +163,7 @@ pub fn raise(mark: Mark) {
 /// Replaces the mark in the witness, possibly with a lower one. No session raises it at the same time, because the
 /// caller holds the lock on the mark.
 pub fn set(mark: Mark) {
-    if grant::is_used() {
+    if grant::uses_registry() {
         return record::set(mark);
     }
     if let Some(file) = FILE.get() {

@@ -34,6 +34,7 @@ mod sparse;
 mod standby;
 mod thorough;
 mod tool;
+mod unread;
 mod versions;
 mod watcher;
 
@@ -61,6 +62,7 @@ pub use set_on_drop::SetOnDrop;
 pub use sparse::{SPARSE_BELOW_TIME, SPARSE_LAYOUT, SPARSE_PER_SECOND, draw_above, draw_beside, last_to_draw};
 pub use thorough::{rounds, thorough};
 pub use tool::{Scratch, command, output, tool, typed};
+pub use unread::UnreadClient;
 pub use versions::{
     alter_system_takes_unknown_names, both_ways, key_conflict, major, origins_setting, supported, wait_event,
 };

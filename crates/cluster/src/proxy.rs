@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::{Chance, Cluster, Host};
 
 /// The name of a server's socket for port 5432.
-const SOCKET: &str = ".s.PGSQL.5432";
+pub const SOCKET: &str = ".s.PGSQL.5432";
 
 /// Passes connections on to a server. Data from the server arrives at once or is lost. Data from the client arrives after a delay,
 /// which is zero at first. When a connection ends, data that was not yet sent is lost. Dropping this value ends all connections.
