@@ -40,6 +40,14 @@ impl Drop for ReadingArray {
     }
 }
 
+/// Waits for advisory lock 1 if [`Fault::SlowCounter`] is on.
+#[inline(always)]
+pub fn named() {
+    if on(Fault::SlowCounter) {
+        Spi::run("SELECT pg_catalog.pg_advisory_xact_lock_shared(1)").expect("PostgreSQL raises the errors of a query");
+    }
+}
+
 /// Returns an empty tweak if [`Fault::TweakIgnored`] is on.
 #[inline(always)]
 pub fn tweak_used(tweak: &[u8]) -> &[u8] {

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use config::{any_jump, any_lead};
-pub use functions::{reading_array, tweak_used, without_epoch};
+pub use functions::{named, reading_array, tweak_used, without_epoch};
 pub use generator::{any_mark_covers, counted_on, durable_early, floor, loaded_mark, mark_behind, outlasts_cancel};
 pub use pg::{argument_copied, dead_address};
 pub use segments::drawn_privately;
@@ -169,6 +169,10 @@ pub enum Fault {
     TableOwnerTrusted,
     /// A trigger that numbers rows refers to whichever relation currently has the name of the series.
     SeriesByName,
+    /// Not a mistake: A session waits for advisory lock 1 before it looks up the name of a series.
+    SlowCounter,
+    /// A counter is written to whichever table currently has the name of the series.
+    CounterByName,
     /// A series draws from the tag that its trigger names, even if its owner is not allowed to draw from that tag.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

@@ -58,8 +58,11 @@ fn snowflake_serial_gaps(
     }
     let name = locked::name(table).unwrap_or_else(|| ArgumentProblem::no_table(table));
     let (name, column) = (name.quoted(), relation::identifier(&key.name()));
-    if relation::column_type(table, key.0).is_none() {
-        NumberProblem::NoColumn { table: name, column, by_trigger: false }.raise();
+    match relation::column_type(table, key.0) {
+        None => NumberProblem::NoColumn { table: name, column, by_trigger: false }.raise(),
+        // A cast from a type that is not a string type could run code of a different role.
+        Some(kind) if !relation::is_string_type(kind) => NumberProblem::NotText { column }.raise(),
+        Some(_) => {}
     }
     let _visible = LocalSetting::without_row_security();
     TableIterator::new(Gaps::read(&series, &name, &column))

@@ -69,7 +69,11 @@ fn snowflake_create_series(
           WITH (fillfactor = 50)",
     ];
     relation::run(create.concat());
-    let oid = named.oid().expect("the table was created with this name");
+    let oid = named.oid().unwrap_or_else(|| {
+        // An event trigger has renamed or dropped the table.
+        Spi::run(&format!("LOCK TABLE {table}")).expect(ANSWERED);
+        unreachable!("PostgreSQL raises the error of a table that does not exist")
+    });
     if let SeriesKind::Dense { tag } = &mut definition.kind {
         *tag = relation::identity(oid).expect("the table exists");
         let bytes = relation::utf8(tag).len();
@@ -289,7 +293,7 @@ fn listed((name, oid, trigger): &(TextValue, pg_sys::Oid, pg_sys::Oid)) -> Vec<L
              JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
          WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_series_row' AND e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'
            AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<) 1000
-           AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+           AND c.relkind OPERATOR(pg_catalog.=) 'r' AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
            AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
                 OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE'))
            AND (c.relname, c.oid, t.oid) OPERATOR(pg_catalog.>) ($1::pg_catalog.name, $2, $3)

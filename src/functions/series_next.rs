@@ -12,9 +12,10 @@ use crate::functions::series_definition::{Definition, Series, SeriesKind};
 use crate::functions::series_rights;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
+use crate::pg::bound_plan::{self, Target};
 use crate::pg::text_arg::Text;
 use crate::pg::text_value::TextValue;
-use crate::pg::{plans, timestamp};
+use crate::pg::{relation, timestamp};
 use crate::segments::draw;
 use crate::segments::facts::{self, Asked, PERIOD};
 
@@ -108,9 +109,16 @@ impl Series {
              RETURNING counter.last_number",
             self.name
         );
-        let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
-        let number = plans::first(&statement, &arguments, |row| row.get::<i64>(1)).flatten();
+        faults::named();
+        let target = Target { table: self.table, name_changed };
+        let number = bound_plan::insert(target, statement, period.to_string().into(), self.definition.start);
         // A trigger may have skipped the row.
         number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }
+}
+
+/// Raises the error for a series whose schema was renamed.
+fn name_changed(series: pg_sys::Oid) -> ! {
+    let series = relation::of_relation(series).map(|name| name.quoted()).unwrap_or_default();
+    NumberProblem::NameChanged { series }.raise()
 }

@@ -22,21 +22,23 @@ pub enum Lock {
     Writing,
 }
 
-/// Returns the arguments of the first trigger that has arguments and calls a function with this name, or `None` if
-/// there is no such trigger. On a standby, the table must not be locked for writing.
+/// Returns the arguments of the first trigger that has arguments and calls a function with this name. Returns `None` if
+/// there is no such trigger or if the relation is not an ordinary table. Views can have triggers, but their columns can
+/// run code of their owner. On a standby, the table must not be locked for writing.
 pub fn trigger_arguments(table: pg_sys::Oid, function: &CStr, lock: Lock) -> Option<Vec<Vec<u8>>> {
     let mode = if lock == Lock::Writing { pg_sys::RowExclusiveLock } else { pg_sys::AccessShareLock } as i32;
     // SAFETY: the table is open while its triggers are copied.
-    let all = unsafe {
+    let (is_table, all) = unsafe {
         let relation = pg_sys::try_relation_open(table, mode);
         if relation.is_null() {
             return None;
         }
+        let is_table = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION;
         let all = Triggers::of(relation);
         pg_sys::relation_close(relation, if lock == Lock::Reading { mode } else { pg_sys::NoLock as i32 });
-        all
+        (is_table, all)
     };
-    let defining = all.iter().find(|trigger| trigger.has_arguments() && trigger.calls(function));
+    let defining = all.iter().find(|trigger| is_table && trigger.has_arguments() && trigger.calls(function));
     defining.map(|trigger| trigger.arguments())
 }
 

@@ -88,6 +88,14 @@ pub fn column_type(table: pg_sys::Oid, column: &[u8]) -> Option<pg_sys::Oid> {
     }
 }
 
+/// Returns true if a type that is not a domain is a string type. Only a superuser can create string types.
+pub fn is_string_type(kind: pg_sys::Oid) -> bool {
+    let (mut category, mut is_preferred) = (0, false);
+    // SAFETY: the function reads the catalog caches in a transaction. The type exists, because a column has it.
+    unsafe { pg_sys::get_type_category_preferred(kind, &raw mut category, &raw mut is_preferred) };
+    category as u8 == pg_sys::TYPCATEGORY_STRING
+}
+
 /// Returns true if a relation is a table or a partitioned table.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
@@ -125,18 +133,18 @@ pub fn schema_name(schema: pg_sys::Oid) -> Option<String> {
 /// Locks a table in a mode of LOCK TABLE, without its children. Returns the name of the table, which cannot change until
 /// the transaction ends. Returns `None` if the table no longer exists.
 pub fn lock(table: pg_sys::Oid, mode: &str) -> Option<Name> {
-    lock_named(table, |name| format!("LOCK TABLE ONLY {name} IN {mode} MODE"))
+    lock_named(table, "ONLY", mode)
 }
 
 /// Does the same for a table with its children, or for a view with the tables that it reads.
 pub fn lock_all(table: pg_sys::Oid, mode: &str) -> Option<Name> {
-    lock_named(table, |name| format!("LOCK TABLE {name} IN {mode} MODE"))
+    lock_named(table, "", mode)
 }
 
-fn lock_named(table: pg_sys::Oid, statement: impl Fn(String) -> String) -> Option<Name> {
+fn lock_named(table: pg_sys::Oid, only: &str, mode: &str) -> Option<Name> {
     loop {
         let name = of_relation(table)?;
-        Spi::run(&statement(name.quoted())).expect(ANSWERED);
+        Spi::run(&format!("LOCK TABLE {only} {} IN {mode} MODE", name.quoted())).expect(ANSWERED);
         // While this session waited, a different table may have received this name.
         if name.oid() == Some(table) {
             return Some(name);

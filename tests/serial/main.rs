@@ -9,5 +9,6 @@ mod gapless;
 mod replaced;
 mod reported;
 mod restored;
+mod schema_swap;
 mod series_privilege;
 mod waits;

@@ -235,6 +235,15 @@ SELECT snowflake_serial_gaps('receipts', repeat('x', 64), 'receipt');
 \echo :SQLSTATE
 SELECT snowflake_serial_gaps('receipts', 'number', 'receipts');
 \echo :SQLSTATE
+CREATE TYPE composed AS (number text);
+CREATE TABLE compositions (number composed);
+SELECT snowflake_serial_gaps('compositions', 'number', 'receipt');
+\echo :SQLSTATE
+CREATE VIEW seen AS SELECT ''::text AS period, 1::bigint AS last_number;
+CREATE TRIGGER snowflake_series INSTEAD OF INSERT ON seen FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC', '1');
+SELECT snowflake_serial_gaps('receipts', 'number', 'seen');
+\echo :SQLSTATE
+SELECT series FROM snowflake_series WHERE series::text = 'seen';
 CREATE TABLE halves (number text);
 INSERT INTO halves SELECT 'H' || to_char(n * 2, 'FM0000000') FROM generate_series(1, 100002) AS n;
 SELECT snowflake_create_series('half', 'H{n:7}');
@@ -243,6 +252,13 @@ SELECT count(*) FROM snowflake_serial_gaps('halves', 'number', 'half');
 \echo :SQLSTATE
 DELETE FROM halves WHERE number > 'H0199998';
 SELECT count(*), sum(last_number - first_number + 1) FROM snowflake_serial_gaps('halves', 'number', 'half');
+
+-- An event trigger renames the table.
+CREATE FUNCTION rename() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN ALTER TABLE named RENAME TO renamed; END';
+CREATE EVENT TRIGGER rename ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION rename();
+SELECT snowflake_create_series('named', '{n:3}');
+\echo :SQLSTATE
+DROP EVENT TRIGGER rename;
 
 -- Rights are those of a table.
 \set VERBOSITY default

@@ -1,0 +1,71 @@
+//! The counter is written to the series itself, whatever table has its name. The owner of a schema, who can rename the schema, cannot
+//! replace the series of a superuser by a table of its own, whose trigger would run as the superuser.
+
+use std::thread;
+
+use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, waiting};
+
+/// Role `low` owns the schema of the series, and a second schema with a table that looks like the series.
+const OBJECTS: &str = "
+    CREATE ROLE low LOGIN; CREATE SCHEMA books AUTHORIZATION low; CREATE SCHEMA fake AUTHORIZATION low;
+    SELECT snowflake_create_series('books.invoice', 'INV-{n:4}');
+    CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
+    CREATE TABLE invoices (id integer, number text);
+    SELECT snowflake_number_at_commit('invoices', 'number', 'books.invoice');
+    GRANT CREATE ON DATABASE postgres TO low; GRANT INSERT, SELECT, UPDATE (number) ON invoices TO low;
+    SET ROLE low;
+    CREATE TABLE fake.invoice (period text PRIMARY KEY, last_number bigint);
+    CREATE FUNCTION fake.caught() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN NEW; END $$;
+    CREATE TRIGGER caught BEFORE INSERT ON fake.invoice FOR EACH ROW EXECUTE FUNCTION fake.caught();
+    GRANT ALL ON fake.invoice TO PUBLIC; GRANT USAGE ON SCHEMA fake TO PUBLIC;
+    RESET ROLE";
+
+const SWAP: &str = "BEGIN; ALTER SCHEMA books RENAME TO former; ALTER SCHEMA fake RENAME TO books; COMMIT";
+const SWAP_BACK: &str = "BEGIN; ALTER SCHEMA books RENAME TO fake; ALTER SCHEMA former RENAME TO books; COMMIT";
+
+/// Swaps the schemas while a session is about to write the counter, once before the session has a plan for the statement and once
+/// after. Returns an error if the trigger of the role has run.
+fn swap(name: &str, faults: &str) -> Result<(), String> {
+    let server = Cluster::builder(name).fault(faults).start();
+    let mut owner = server.session();
+    owner.run(OBJECTS);
+    let mut low = server.connect_as("low");
+    for insert in ["INSERT INTO invoices VALUES (1)", "SELECT snowflake_serial('books.invoice')"] {
+        let mut writer = server.session();
+        for round in 0..2 {
+            owner.run("SELECT pg_advisory_lock(1)");
+            let outcome = thread::scope(|scope| {
+                let call = scope.spawn(|| writer.batch_execute(insert).map_err(|error| sqlstate(&error)));
+                assert!(waiting(&mut server.session(), || false));
+                low.run(SWAP);
+                owner.run("SELECT pg_advisory_unlock(1)");
+                call.join().expect("a call")
+            });
+            let ran: Vec<String> = owner.all("SELECT who::text FROM ran");
+            ensure!(ran.is_empty(), "code of the role ran as {ran:?} in round {round} of {insert}");
+            low.run(SWAP_BACK);
+            // A plan that the session has not analyzed again still writes to the series.
+            let Err((code, message, ..)) = outcome else {
+                assert_eq!(round, 1, "the name belongs to a different table");
+                continue;
+            };
+            let expected = "the name of series \"former.invoice\" changed during the call";
+            assert_eq!((code.as_str(), message.as_str()), ("40001", expected));
+            // The hint, which is to retry, works. Afterwards, the session has a plan.
+            writer.run(insert);
+        }
+    }
+    assert_eq!(owner.one::<i64>("SELECT last_number FROM books.invoice"), 4);
+    Ok(())
+}
+
+#[test]
+fn a_table_with_the_name_of_a_series_does_not_count() {
+    swap("serial_swap", "SlowCounter").unwrap();
+}
+
+#[test]
+fn a_counter_that_is_found_by_name_is_caught() {
+    assert_caught(swap("serial_swap_by_name", "SlowCounter CounterByName"), "code of the role ran as");
+}
