@@ -47,7 +47,8 @@ $$;
 -- least "lowest". The first "taken" IDs of the new tick belong to the caller. If the state is far ahead of the clock, a session can
 -- advance it only if it has waited since it found tick "seen" used up. This keeps the lead from growing.
 CREATE OR REPLACE FUNCTION snowflake_portable_push(waits boolean, seen bigint, lowest bigint DEFAULT 0, taken bigint DEFAULT 0)
-    RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
+    -- No message is sent while the lock is held, because the client might not read it.
+    RETURNS bigint LANGUAGE plpgsql VOLATILE SET client_min_messages = error
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
@@ -118,3 +119,10 @@ BEGIN
     RETURN moved;
 END
 $$;
+
+DO $path$
+BEGIN
+    EXECUTE format('ALTER FUNCTION snowflake_portable_push(boolean, bigint, bigint, bigint) SET search_path = %I, %I, pg_temp',
+        current_schema(), current_setting('snowflake_portable.lock_schema'));
+END
+$path$;

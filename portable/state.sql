@@ -15,25 +15,35 @@
 -- flushed. It also has no value after a crash.
 --
 -- No session waits for another transaction to end, because the lock is taken in a subtransaction that is always rolled back. The
--- effect of setval() remains, because sequences are not transactional.
+-- effect of setval() remains, because sequences are not transactional. The lock is in a schema of its own. Any role with USAGE on the
+-- schema of a table can lock the table, because PostgreSQL checks the privileges on a table only after it has locked the table.
 
 DO $state$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
-    object text;
-    grantee oid;
+    lock_schema constant text := left(current_schema(), 58) || '_lock';
+    closed record;
 BEGIN
+    PERFORM set_config('snowflake_portable.lock_schema', lock_schema, true);
     EXECUTE pg_catalog.format(
         'CREATE OR REPLACE FUNCTION snowflake_portable_bits() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s',
         greatest(length(ltrim(format.sequence_max::bit(64)::text, '0')), 18) + 2);
     IF to_regclass(quote_ident(current_schema()) || '.snowflake_portable_configuration') IS NOT NULL THEN
         RETURN;
     END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = lock_schema) THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
+            MESSAGE = pg_catalog.format('schema "%s" already exists', lock_schema),
+            DETAIL = 'The functions need a schema with this name for their lock.',
+            HINT = pg_catalog.format('If the schema remained after the functions were dropped, run DROP SCHEMA %I CASCADE. Then run this '
+                'script again.', lock_schema);
+    END IF;
+    EXECUTE pg_catalog.format('CREATE SCHEMA %I', lock_schema);
+    -- This table is only locked and never contains rows.
+    EXECUTE pg_catalog.format('CREATE TABLE %I.snowflake_portable_lock ()', lock_schema);
     CREATE UNLOGGED SEQUENCE snowflake_portable_state AS bigint MINVALUE 0 START 0;
     CREATE UNLOGGED SEQUENCE snowflake_portable_flushed AS bigint MINVALUE 0 START 0;
     CREATE SEQUENCE snowflake_portable_mark AS bigint MINVALUE 0 START 0;
-    -- This table is only locked and never contains rows.
-    CREATE TABLE snowflake_portable_lock ();
     -- The values that snowflake_configure() has recorded. The table contains at most one row.
     CREATE TABLE snowflake_portable_configuration (
         worker_id integer NOT NULL,
@@ -44,15 +54,19 @@ BEGIN
     );
     CREATE UNIQUE INDEX snowflake_portable_configuration_key ON snowflake_portable_configuration ((true));
     -- Default privileges may have granted access to other roles.
-    FOREACH object IN ARRAY ARRAY['state', 'flushed', 'mark', 'lock', 'configuration'] LOOP
-        FOR grantee IN
-            SELECT DISTINCT privilege.grantee
-            FROM pg_catalog.pg_class, aclexplode(relacl) AS privilege
-            WHERE pg_class.oid = ('snowflake_portable_' || object)::regclass AND privilege.grantee <> relowner
-        LOOP
-            EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM %s', 'snowflake_portable_' || object,
-                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END);
-        END LOOP;
+    FOR closed IN
+        SELECT DISTINCT objects.object, privilege.grantee
+        FROM (
+            SELECT pg_catalog.format('SCHEMA %I', nspname), nspowner, nspacl FROM pg_catalog.pg_namespace WHERE nspname = lock_schema
+            UNION ALL
+            SELECT pg_catalog.format('TABLE %s', oid::regclass), relowner, relacl FROM pg_catalog.pg_class
+            WHERE oid = ANY (ARRAY['snowflake_portable_state', 'snowflake_portable_flushed', 'snowflake_portable_mark',
+                'snowflake_portable_configuration', quote_ident(lock_schema) || '.snowflake_portable_lock']::regclass[])
+        ) AS objects (object, owner, acl), aclexplode(acl) AS privilege
+        WHERE privilege.grantee <> owner
+    LOOP
+        EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM %s', closed.object,
+            CASE closed.grantee WHEN 0 THEN 'PUBLIC' ELSE closed.grantee::regrole::text END);
     END LOOP;
 END
 $state$;

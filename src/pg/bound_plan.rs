@@ -39,7 +39,10 @@ pub struct Target {
 }
 
 /// A plan, and the target that PostgreSQL passes to [`set_up`] whenever it analyzes the statement.
-struct Plan(pg_sys::SPIPlanPtr, Box<Target>);
+struct Plan {
+    plan: pg_sys::SPIPlanPtr,
+    target: *mut Target,
+}
 
 /// Runs an INSERT into a table and returns the first value that it returns, which must be of type `bigint`. The statement
 /// has two parameters, of types `text` and `bigint`, in its VALUES list. All names in the statement must be qualified.
@@ -73,14 +76,14 @@ pub fn insert(target: Target, statement: String, text: TextValue, number: i64) -
 /// This process is connected to SPI.
 unsafe fn plan(target: Target, statement: CString) -> pg_sys::SPIPlanPtr {
     let key = (statement, target.table);
-    if let Some(plan) = PLANS.with(|plans| plans.borrow().get(&key).map(|plan| plan.0)) {
+    if let Some(plan) = PLANS.with(|plans| plans.borrow().get(&key).map(|kept| kept.plan)) {
         return plan;
     }
-    let mut target = Box::new(target);
+    let target = Box::into_raw(Box::new(target));
     // SAFETY: the caller guarantees that this process is connected to SPI, and the statement is a C string. The target
-    // stays at its address for as long as the plan exists.
+    // exists for as long as the plan.
     let plan = unsafe {
-        let plan = pg_sys::SPI_prepare_params(key.0.as_ptr(), Some(set_up), (&raw mut *target).cast(), 0);
+        let plan = pg_sys::SPI_prepare_params(key.0.as_ptr(), Some(set_up), target.cast(), 0);
         pg_sys::SPI_keepplan(plan);
         plan
     };
@@ -89,15 +92,19 @@ unsafe fn plan(target: Target, statement: CString) -> pg_sys::SPIPlanPtr {
         if plans.len() >= MAX_PLANS {
             plans.clear();
         }
-        plans.insert(key, Plan(plan, target));
+        plans.insert(key, Plan { plan, target });
     });
     plan
 }
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        // SAFETY: the plan was kept, and nothing else refers to it.
-        unsafe { pg_sys::SPI_freeplan(self.0) };
+        // SAFETY: the plan was kept, and nothing else refers to it. Only the plan refers to the target, which `plan` has
+        // boxed.
+        unsafe {
+            pg_sys::SPI_freeplan(self.plan);
+            drop(Box::from_raw(self.target));
+        }
     }
 }
 

@@ -73,6 +73,7 @@ fn the_files_for_dbdev_are_an_extension_that_an_owner_creates_and_drops() {
     assert_eq!(owner.code("DROP EXTENSION snowflake_portable").as_deref(), Some("2BP01"));
     owner.run("DROP TABLE orders; DROP EXTENSION snowflake_portable");
     let left = "SELECT (SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace)
-        + (SELECT count(*) FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace)";
+        + (SELECT count(*) FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace)
+        + (SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_lock')";
     assert_eq!(owner.one::<i64>(left), 0);
 }

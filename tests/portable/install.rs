@@ -208,6 +208,24 @@ fn a_script_that_ignores_a_schema_that_does_not_exist_is_caught() {
 }
 
 #[test]
+fn a_schema_that_remained_is_refused() {
+    let (_server, mut session) = plain("remained");
+    session.run("CREATE SCHEMA \"Shop\"; SET search_path = \"Shop\"");
+    let script = script("remained");
+    install(&mut session, &script, &[]).expect("the script runs");
+    session.run("DROP SCHEMA \"Shop\" CASCADE; CREATE SCHEMA \"Shop\"");
+    let (code, message, detail, hint) = install(&mut session, &script, &[]).expect_err("the schema of the lock exists");
+    assert_eq!([code.as_str(), message.as_str()], ["42P06", "schema \"Shop_lock\" already exists"]);
+    assert_eq!(detail, "The functions need a schema with this name for their lock.");
+    let statement = "DROP SCHEMA \"Shop_lock\" CASCADE";
+    assert!(hint.contains(statement), "{hint}");
+    // The hint works.
+    session.run(statement);
+    install(&mut session, &script, &[]).expect("the script runs");
+    session.run("SELECT snowflake_configure(7), snowflake_nextval()");
+}
+
+#[test]
 fn the_script_prints_no_notice() {
     let (server, _) = plain("quiet");
     let files = Scratch::new("portable_quiet.files");

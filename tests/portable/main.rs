@@ -13,6 +13,7 @@ mod install;
 mod issue;
 mod lag;
 mod library;
+mod locks;
 mod page;
 mod plans;
 mod random;

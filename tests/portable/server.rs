@@ -3,6 +3,7 @@
 use std::fs;
 
 use cluster::{Answer, Builder, Client, Cluster, Scratch, command, output, repository, sqlstate};
+use postgres::NoTls;
 
 /// Returns the script that `scripts/portable` writes under this name.
 pub fn generated(name: &str, test: &str) -> String {
@@ -78,4 +79,33 @@ pub fn issuing(test: &str, settings: &[(&str, &str)]) -> (Cluster, Client) {
     install(&mut session, &script(test), settings).expect("the script runs");
     session.run("SELECT snowflake_configure(7)");
     (server, session)
+}
+
+/// Connects to the database `shop` as a role.
+pub fn as_role(server: &Cluster, role: &str) -> Client {
+    server.config("shop").user(role).connect(NoTls).expect("the role can connect")
+}
+
+/// Starts a server with a database whose owner has no other privileges. Its default privileges give all to a role, as on some services.
+pub fn owned(test: &str, script: &str) -> (Cluster, Client) {
+    let (server, mut owner) = without_ids(test, script);
+    owner.run("SELECT snowflake_nextval()");
+    (server, owner)
+}
+
+/// Does the same, before the first ID.
+pub fn without_ids(test: &str, script: &str) -> (Cluster, Client) {
+    let (server, mut session) = plain(test);
+    session.run("CREATE ROLE shop LOGIN; CREATE ROLE app LOGIN; CREATE ROLE web LOGIN");
+    session.run("CREATE DATABASE shop OWNER shop");
+    let mut owner = as_role(&server, "shop");
+    owner.run(
+        "CREATE SCHEMA snowflake; SET search_path = snowflake, public;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO web;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO web; ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO web;
+         GRANT USAGE ON SCHEMA snowflake TO web, app",
+    );
+    install(&mut owner, script, &[]).expect("the script runs");
+    owner.run("SELECT snowflake_configure(7)");
+    (server, owner)
 }

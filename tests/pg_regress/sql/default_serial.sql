@@ -240,7 +240,7 @@ CREATE TABLE compositions (number composed);
 SELECT snowflake_serial_gaps('compositions', 'number', 'receipt');
 \echo :SQLSTATE
 CREATE VIEW seen AS SELECT ''::text AS period, 1::bigint AS last_number;
-CREATE TRIGGER snowflake_series INSTEAD OF INSERT ON seen FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC', '1');
+CREATE TRIGGER seen INSTEAD OF INSERT ON seen FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('{n:3}', 'gapless', 'UTC', '1');
 SELECT snowflake_serial_gaps('receipts', 'number', 'seen');
 \echo :SQLSTATE
 SELECT series FROM snowflake_series WHERE series::text = 'seen';
