@@ -47,8 +47,9 @@ $$;
 -- least "lowest". The first "taken" IDs of the new tick belong to the caller. If the state is far ahead of the clock, a session can
 -- advance it only if it has waited since it found tick "seen" used up. This keeps the lead from growing.
 CREATE OR REPLACE FUNCTION snowflake_portable_push(waits boolean, seen bigint, lowest bigint DEFAULT 0, taken bigint DEFAULT 0)
-    -- No message is sent while the lock is held, because the client might not read it.
-    RETURNS bigint LANGUAGE plpgsql VOLATILE SET client_min_messages = error
+    RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
+    -- The function sends no message while it holds the lock, because the client might not read it.
+    SET client_min_messages = error SET exit_on_error = off
 AS $$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
@@ -63,9 +64,10 @@ DECLARE
 BEGIN
     BEGIN
         IF waits THEN
-            LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE;
+            -- This mode does not conflict with that of nextval(), which locks even a table by its OID.
+            LOCK TABLE snowflake_portable_lock IN SHARE UPDATE EXCLUSIVE MODE;
         ELSE
-            LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE NOWAIT;
+            LOCK TABLE snowflake_portable_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
         END IF;
         state := pg_sequence_last_value('snowflake_portable_state');
         now := snowflake_portable_now();
@@ -119,10 +121,3 @@ BEGIN
     RETURN moved;
 END
 $$;
-
-DO $path$
-BEGIN
-    EXECUTE format('ALTER FUNCTION snowflake_portable_push(boolean, bigint, bigint, bigint) SET search_path = %I, %I, pg_temp',
-        current_schema(), current_setting('snowflake_portable.lock_schema'));
-END
-$path$;

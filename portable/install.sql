@@ -12,6 +12,7 @@ DECLARE
     -- Only one spelling of each ID matches, so that equal IDs are equal strings.
     digits constant text := '^[0-7][0-9A-HJKMNP-TV-Z]{12}$';
     known_check text;
+    state_schema text := current_schema();
 BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
@@ -26,8 +27,15 @@ BEGIN
             HINT = 'Create a schema that is in the search path, for example with "CREATE SCHEMA snowflake", or set "search_path". '
                 'Then run this script again.';
     END IF;
-    -- Functions with "SET search_path FROM CURRENT" use this path.
-    PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+    -- A name has at most 63 bytes.
+    WHILE octet_length(state_schema) > 57 LOOP
+        state_schema := left(state_schema, -1);
+    END LOOP;
+    state_schema := state_schema || '_state';
+    PERFORM set_config('snowflake_portable.state_schema', state_schema, true);
+    -- Functions with "SET search_path FROM CURRENT" use this path. For roles that cannot use the second schema, the path does not
+    -- contain it.
+    PERFORM set_config('search_path', quote_ident(current_schema()) || ', ' || quote_ident(state_schema) || ', pg_temp', true);
     -- Remember the functions of an earlier version until the end of this script, because the owner may have changed their
     -- privileges.
     PERFORM set_config('snowflake_portable.known', coalesce((

@@ -79,7 +79,10 @@ BEGIN
         -- Counters start at 1.
         snowflake_portable_node() - (1::bigint << format.sequence_shift)
     ), '@schema', quote_ident(current_schema())),
-        '@state', replace(quote_ident(current_schema()), '''', '''''') || '.snowflake_portable_state');
+        '@state', replace((
+            SELECT quote_ident(nspname) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+            WHERE pg_class.oid = 'snowflake_portable_state'::regclass
+        ), '''', '''''') || '.snowflake_portable_state');
 END
 $write$;
 

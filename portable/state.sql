@@ -15,35 +15,45 @@
 -- flushed. It also has no value after a crash.
 --
 -- No session waits for another transaction to end, because the lock is taken in a subtransaction that is always rolled back. The
--- effect of setval() remains, because sequences are not transactional. The lock is in a schema of its own. Any role with USAGE on the
--- schema of a table can lock the table, because PostgreSQL checks the privileges on a table only after it has locked the table.
+-- effect of setval() remains, because sequences are not transactional.
+--
+-- These objects are in a schema that only the owner can use. PostgreSQL locks the table or sequence in a statement before it checks the
+-- privileges on it, so a role that can use the schema could make all sessions wait.
 
 DO $state$
 DECLARE
     format constant snowflake_portable_format := snowflake_portable_own();
-    lock_schema constant text := left(current_schema(), 58) || '_lock';
+    path constant text := current_setting('search_path');
+    state_schema constant text := current_setting('snowflake_portable.state_schema');
+    is_known constant boolean := EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = state_schema);
     closed record;
 BEGIN
-    PERFORM set_config('snowflake_portable.lock_schema', lock_schema, true);
     EXECUTE pg_catalog.format(
         'CREATE OR REPLACE FUNCTION snowflake_portable_bits() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN %s',
         greatest(length(ltrim(format.sequence_max::bit(64)::text, '0')), 18) + 2);
-    IF to_regclass(quote_ident(current_schema()) || '.snowflake_portable_configuration') IS NOT NULL THEN
+    IF to_regprocedure(quote_ident(current_schema()) || '.snowflake_nextval()') IS NOT NULL THEN
+        IF NOT is_known THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
+                MESSAGE = pg_catalog.format('schema "%s" does not exist', state_schema),
+                DETAIL = 'It contains the state from which the functions issue IDs.',
+                HINT = pg_catalog.format('If you renamed the schema of the functions, also rename the schema of their state, with ALTER '
+                    'SCHEMA .. RENAME TO %I. Then run this script again.', state_schema);
+        END IF;
         RETURN;
-    END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = lock_schema) THEN
+    ELSIF is_known THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
-            MESSAGE = pg_catalog.format('schema "%s" already exists', lock_schema),
-            DETAIL = 'The functions need a schema with this name for their lock.',
+            MESSAGE = pg_catalog.format('schema "%s" already exists', state_schema),
+            DETAIL = 'The functions need a schema with this name for their state.',
             HINT = pg_catalog.format('If the schema remained after the functions were dropped, run DROP SCHEMA %I CASCADE. Then run this '
-                'script again.', lock_schema);
+                'script again.', state_schema);
     END IF;
-    EXECUTE pg_catalog.format('CREATE SCHEMA %I', lock_schema);
-    -- This table is only locked and never contains rows.
-    EXECUTE pg_catalog.format('CREATE TABLE %I.snowflake_portable_lock ()', lock_schema);
+    EXECUTE pg_catalog.format('CREATE SCHEMA %I', state_schema);
+    PERFORM set_config('search_path', quote_ident(state_schema), true);
     CREATE UNLOGGED SEQUENCE snowflake_portable_state AS bigint MINVALUE 0 START 0;
     CREATE UNLOGGED SEQUENCE snowflake_portable_flushed AS bigint MINVALUE 0 START 0;
     CREATE SEQUENCE snowflake_portable_mark AS bigint MINVALUE 0 START 0;
+    -- This table is only locked and never contains rows.
+    CREATE TABLE snowflake_portable_lock ();
     -- The values that snowflake_configure() has recorded. The table contains at most one row.
     CREATE TABLE snowflake_portable_configuration (
         worker_id integer NOT NULL,
@@ -57,17 +67,17 @@ BEGIN
     FOR closed IN
         SELECT DISTINCT objects.object, privilege.grantee
         FROM (
-            SELECT pg_catalog.format('SCHEMA %I', nspname), nspowner, nspacl FROM pg_catalog.pg_namespace WHERE nspname = lock_schema
+            SELECT pg_catalog.format('SCHEMA %I', nspname), nspowner, nspacl FROM pg_catalog.pg_namespace WHERE nspname = state_schema
             UNION ALL
-            SELECT pg_catalog.format('TABLE %s', oid::regclass), relowner, relacl FROM pg_catalog.pg_class
-            WHERE oid = ANY (ARRAY['snowflake_portable_state', 'snowflake_portable_flushed', 'snowflake_portable_mark',
-                'snowflake_portable_configuration', quote_ident(lock_schema) || '.snowflake_portable_lock']::regclass[])
+            SELECT oid::regclass::text, relowner, relacl FROM pg_catalog.pg_class
+            WHERE relnamespace = quote_ident(state_schema)::regnamespace
         ) AS objects (object, owner, acl), aclexplode(acl) AS privilege
         WHERE privilege.grantee <> owner
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM %s', closed.object,
             CASE closed.grantee WHEN 0 THEN 'PUBLIC' ELSE closed.grantee::regrole::text END);
     END LOOP;
+    PERFORM set_config('search_path', path, true);
 END
 $state$;
 

@@ -39,7 +39,7 @@ fn check(test: &str, script: &str) -> Result<(), String> {
     session.batch_execute("SELECT snowflake_configure(7)").map_err(|error| format!("{:?}", sqlstate(&error)))?;
     let first: i64 = session.one("SELECT snowflake_nextval()");
     // The database is known by its OID alone.
-    let identity: String = session.one("SELECT database FROM snowflake_portable_configuration");
+    let identity: String = session.one("SELECT database FROM public_state.snowflake_portable_configuration");
     ensure!(identity == session.one::<i64>(OID).to_string(), "the database is {identity}");
 
     for name in ["pg_current_wal_insert_lsn", "pg_current_wal_flush_lsn"] {

@@ -74,6 +74,6 @@ fn the_files_for_dbdev_are_an_extension_that_an_owner_creates_and_drops() {
     owner.run("DROP TABLE orders; DROP EXTENSION snowflake_portable");
     let left = "SELECT (SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace)
         + (SELECT count(*) FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace)
-        + (SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_lock')";
+        + (SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_state')";
     assert_eq!(owner.one::<i64>(left), 0);
 }

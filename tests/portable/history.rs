@@ -97,7 +97,7 @@ fn check(
     thread::sleep(Duration::from_millis(500));
     let history = load.finish();
     println!("{name}: {} IDs, errors {:?}, slowest {:?}", history.len(), history.errors, history.slowest);
-    let free = "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND relation = 'public_lock.snowflake_portable_lock'::regclass";
+    let free = "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND relation = 'public_state.snowflake_portable_lock'::regclass";
     let held: i64 = server.connect().one(free);
     ensure!(held == 0, "{held} locks outlive their statements");
     history.check(at_least)
@@ -143,8 +143,8 @@ fn a_push_without_a_lock_is_caught() {
     let script = mistaken(
         "unlocked",
         &[
-            ("LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE NOWAIT;", "NULL;"),
-            ("LOCK TABLE snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE;", "NULL;"),
+            ("LOCK TABLE snowflake_portable_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;", "NULL;"),
+            ("LOCK TABLE snowflake_portable_lock IN SHARE UPDATE EXCLUSIVE MODE;", "NULL;"),
             (now, &pause),
         ],
     );

@@ -204,25 +204,50 @@ fn a_schema_that_does_not_exist_is_refused() {
 #[test]
 fn a_script_that_ignores_a_schema_that_does_not_exist_is_caught() {
     let unchecked = spoilt("no_schema_unchecked", ("current_schema() IS NULL", "false"));
-    assert_caught(check_no_schema(&unchecked, "no_schema_unchecked"), "functions were created");
+    assert_caught(check_no_schema(&unchecked, "no_schema_unchecked"), "zero-length delimited identifier");
 }
 
 #[test]
-fn a_schema_that_remained_is_refused() {
+fn a_schema_of_the_state_that_remained_is_refused() {
     let (_server, mut session) = plain("remained");
     session.run("CREATE SCHEMA \"Shop\"; SET search_path = \"Shop\"");
     let script = script("remained");
     install(&mut session, &script, &[]).expect("the script runs");
     session.run("DROP SCHEMA \"Shop\" CASCADE; CREATE SCHEMA \"Shop\"");
-    let (code, message, detail, hint) = install(&mut session, &script, &[]).expect_err("the schema of the lock exists");
-    assert_eq!([code.as_str(), message.as_str()], ["42P06", "schema \"Shop_lock\" already exists"]);
-    assert_eq!(detail, "The functions need a schema with this name for their lock.");
-    let statement = "DROP SCHEMA \"Shop_lock\" CASCADE";
+    let (code, message, detail, hint) =
+        install(&mut session, &script, &[]).expect_err("the schema of the state exists");
+    assert_eq!([code.as_str(), message.as_str()], ["42P06", "schema \"Shop_state\" already exists"]);
+    assert_eq!(detail, "The functions need a schema with this name for their state.");
+    let statement = "DROP SCHEMA \"Shop_state\" CASCADE";
     assert!(hint.contains(statement), "{hint}");
     // The hint works.
     session.run(statement);
     install(&mut session, &script, &[]).expect("the script runs");
     session.run("SELECT snowflake_configure(7), snowflake_nextval()");
+}
+
+#[test]
+fn a_renamed_schema_keeps_its_state() {
+    let (_server, mut session) = plain("renamed");
+    // A name of 63 bytes whose last characters have two bytes each.
+    let long = format!("{}{}", "s".repeat(51), "\u{e9}".repeat(6));
+    session.run("CREATE SCHEMA shop; SET search_path = shop");
+    let script = script("renamed");
+    install(&mut session, &script, &[]).expect("the script runs");
+    session.run("SELECT snowflake_configure(7)");
+    let id: i64 = session.one("SELECT snowflake_nextval()");
+    session.run(&format!("ALTER SCHEMA shop RENAME TO {long}; SET search_path = {long}"));
+    let state = format!("{}{}_state", "s".repeat(51), "\u{e9}".repeat(3));
+    let (code, message, detail, hint) =
+        install(&mut session, &script, &[]).expect_err("the schema of the state does not exist");
+    assert_eq!([code, message], ["3F000".to_string(), format!("schema \"{state}\" does not exist")]);
+    assert_eq!(detail, "It contains the state from which the functions issue IDs.");
+    let rename = format!("RENAME TO {state}").replace(&state, &format!("\"{state}\""));
+    assert!(hint.contains(&rename), "{hint}");
+    // The hint works.
+    session.run(&format!("ALTER SCHEMA shop_state {rename}"));
+    install(&mut session, &script, &[]).expect("the script runs");
+    assert!(session.one::<i64>("SELECT snowflake_nextval()") > id);
 }
 
 #[test]

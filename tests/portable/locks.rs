@@ -3,66 +3,78 @@
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, UnreadClient, assert_caught, ensure};
+use cluster::{Answer, PATIENCE, UnreadClient, assert_caught, ensure, within};
 use postgres::NoTls;
 
-use crate::server::{as_role, install, issuing, mistaken, owned, plain, script, spoilt};
+use crate::server::{as_role, install, issuing, owned, plain, script, spoilt};
 
-/// Attempts to lock the table that is only locked. Any role can run these statements.
-const LOCKS: [&str; 2] = [
+/// What any role can run to lock the objects of the state, and the SQLSTATE of the error.
+const LOCKS: [(&str, &str); 4] = [
     // The planner calls the function before PostgreSQL checks the privilege.
-    "INSERT INTO LOCK.snowflake_portable_lock SELECT WHERE pg_temp.nap()",
+    ("INSERT INTO snowflake_state.snowflake_portable_lock SELECT WHERE pg_temp.nap()", "42501"),
     // The statement waits for the second table before PostgreSQL checks who owns the first one.
-    "CREATE TEMPORARY TABLE child () INHERITS (LOCK.snowflake_portable_lock, public.locked)",
+    ("CREATE TEMPORARY TABLE child () INHERITS (snowflake_state.snowflake_portable_lock, public.locked)", "42501"),
+    // The statement waits for transactions that have drawn an ID before PostgreSQL checks who owns the sequence.
+    ("CREATE RULE nothing AS ON INSERT TO snowflake_state.snowflake_portable_state DO INSTEAD NOTHING", "42501"),
+    // The function locks the table until the transaction ends, although it raises an error. The statement is cancelled at the end.
+    (
+        "BEGIN; DO $$ BEGIN PERFORM nextval(oid) FROM pg_class WHERE relname = 'snowflake_portable_lock'; EXCEPTION WHEN OTHERS THEN END $$;
+         SELECT pg_sleep(1000)",
+        "57014",
+    ),
 ];
 
-/// Returns an error if a session has to wait because of what another role does.
-fn check_locks(test: &str, script: &str, schema: &str) -> Result<(), String> {
+/// Returns an error if a session has to wait because of what another role does. `grant` is what the owner has granted.
+fn check_locks(test: &str, script: &str, grant: &str) -> Result<(), String> {
     let (server, mut owner) = owned(test, script);
     owner.run("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app, web");
-    let mut watch = server.connect_to("shop");
-    watch.run("CREATE TABLE public.locked ()");
+    owner.run(grant);
+    let (mut busy, mut watch) = (server.connect_to("shop"), server.connect());
+    busy.run("CREATE TABLE public.locked ()");
     let mut session = as_role(&server, "app");
     session.run("SET statement_timeout = '3s'");
-    for lock in LOCKS {
+    for (lock, expected) in LOCKS {
         let mut hostile = as_role(&server, "web");
         hostile.run(
             "CREATE FUNCTION pg_temp.nap() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
                  'BEGIN PERFORM pg_sleep(1000); RETURN true; END'",
         );
-        watch.run("BEGIN; LOCK TABLE public.locked");
+        let process: i32 = hostile.one("SELECT pg_backend_pid()");
+        let waits_or_failed = format!(
+            "SELECT query ~ 'snowflake_portable' AND (wait_event_type IN ('Lock', 'Timeout') OR state <> 'active')
+             FROM pg_stat_activity WHERE pid = {process}"
+        );
+        busy.run("BEGIN; LOCK TABLE public.locked; SELECT snowflake.snowflake_nextval()");
         let cancel = hostile.cancel_token();
-        let drawn = thread::scope(|scope| {
-            let attack = scope.spawn(|| hostile.code(&lock.replace("LOCK", schema)));
-            thread::sleep(Duration::from_millis(300));
-            // The session has to advance the state.
+        let (drawn, code) = thread::scope(|scope| {
+            let attack = scope.spawn(|| hostile.code(lock));
+            assert!(within(PATIENCE, || watch.one(&waits_or_failed)));
+            // The state is then so far behind the clock that the session has to advance it.
+            thread::sleep(Duration::from_millis(50));
             let drawn = session.code("SELECT snowflake.snowflake_nextval()");
-            let _ = cancel.cancel_query(NoTls);
-            watch.run("ROLLBACK");
-            attack.join().expect("a session").map(|code| (drawn, code))
+            cancel.cancel_query(NoTls).expect("the server takes the request");
+            busy.run("ROLLBACK");
+            (drawn, attack.join().expect("a session"))
         });
-        let (drawn, code) = drawn.expect("the statement fails");
         ensure!(drawn.is_none(), "a session waits because of {lock}: {drawn:?}");
-        assert_eq!(code, "42501", "{lock}");
+        assert!(code.as_deref() == Some(expected) || !grant.is_empty(), "{lock}: {code:?}");
     }
     Ok(())
 }
 
 #[test]
 fn no_lock_of_a_role_stops_issuing() {
-    check_locks("hostile", &script("hostile"), "snowflake_lock").unwrap();
+    check_locks("hostile", &script("hostile"), "").unwrap();
 }
 
 #[test]
-fn a_lock_in_the_schema_of_the_functions_is_caught() {
-    let mistakes = [
-        ("EXECUTE pg_catalog.format('CREATE SCHEMA %I', lock_schema);", ""),
-        ("left(current_schema(), 58) || '_lock'", "current_schema()"),
-        ("IF EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = lock_schema)", "IF false"),
-        ("WHERE nspname = lock_schema", "WHERE false"),
-    ];
-    let script = mistaken("hostile_schema", &mistakes);
-    assert_caught(check_locks("hostile_schema", &script, "snowflake"), "a session waits because of");
+fn a_state_that_a_role_can_lock_is_caught() {
+    let grant = "GRANT USAGE ON SCHEMA snowflake_state TO web";
+    let outcome = check_locks("hostile_schema", &script("hostile_schema"), grant);
+    assert_caught(outcome, "a session waits because of CREATE TEMPORARY TABLE");
+    let mistake = ("IN SHARE UPDATE EXCLUSIVE MODE", "IN SHARE ROW EXCLUSIVE MODE");
+    let outcome = check_locks("hostile_mode", &spoilt("hostile_mode", mistake), "");
+    assert_caught(outcome, "a session waits because of BEGIN");
 }
 
 #[test]
@@ -81,7 +93,7 @@ fn neither_advisory_locks_nor_a_dump_stop_issuing() {
     // A dump locks every table that it contains until it ends.
     let mut dump = server.connect_to("shop");
     dump.run(
-        "BEGIN; LOCK TABLE snowflake_lock.snowflake_portable_lock, snowflake.snowflake_portable_configuration IN ACCESS SHARE MODE",
+        "BEGIN; LOCK TABLE snowflake_state.snowflake_portable_lock, snowflake_state.snowflake_portable_configuration IN ACCESS SHARE MODE",
     );
     let mut session = as_role(&server, "app");
     session.run("SET statement_timeout = '20s'");
@@ -91,47 +103,54 @@ fn neither_advisory_locks_nor_a_dump_stop_issuing() {
     }
 }
 
-/// A role whose client reads nothing requests IDs and debug messages. Returns an error if its session keeps the lock while it waits for
+/// A role whose client reads nothing requests IDs, with these settings. Returns an error if its session keeps the lock while it waits for
 /// the client.
-fn check_unread(test: &str, script: &str) -> Result<(), String> {
+fn check_unread(test: &str, script: &str, settings: &str) -> Result<(), String> {
     let (server, mut session) = plain(test);
     install(&mut session, script, &[]).expect("the script runs");
     session.run(
         "CREATE ROLE app LOGIN; SELECT snowflake_configure(7), snowflake_nextval();
          GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app",
     );
-    let setup = "SET client_min_messages = debug5";
-    let notices = UnreadClient::capacity(&server, "app", setup);
+    let notices = UnreadClient::capacity(&server, "app", settings);
     // The last messages that the client receives come before, during and after the time in which the session has the lock.
     for fewer in 0..notices {
         // The mark has to be flushed.
-        session.run("SELECT setval('snowflake_portable_flushed', 0, false)");
+        session.run("SELECT setval('public_state.snowflake_portable_flushed', 0, false)");
         let mut client = UnreadClient::connect(&server, "app");
-        client.run(setup);
+        client.run(settings);
         let fill = UnreadClient::fill(notices - fewer);
         client.send(&format!("DO $$ BEGIN {fill} PERFORM snowflake_nextval(); END $$"));
         let waits = client.waits(&mut session);
-        let free = session
-            .code("BEGIN; LOCK TABLE public_lock.snowflake_portable_lock IN SHARE ROW EXCLUSIVE MODE NOWAIT; COMMIT");
-        session.batch_execute("ROLLBACK").expect("a transaction can end");
+        let lock =
+            "BEGIN; LOCK TABLE public_state.snowflake_portable_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT; COMMIT";
+        let code = session.code(lock);
+        session.run("ROLLBACK");
         client.close(&mut session);
-        ensure!(free.is_none(), "a session keeps the lock while its client does not read");
+        ensure!(code.is_none(), "a session keeps the lock while its client does not read");
         if !waits {
+            assert!(fewer > 0, "the connection takes more than it should");
             return Ok(());
         }
     }
     panic!("the session always waits");
 }
 
+const DEBUG: &str = "SET client_min_messages = debug5";
+const EXIT: &str = "SET exit_on_error = on";
+
 #[test]
 fn a_client_that_does_not_read_keeps_nothing_locked() {
-    check_unread("unread", &script("unread")).unwrap();
+    check_unread("unread", &script("unread"), DEBUG).unwrap();
+    check_unread("unread_exit", &script("unread_exit"), EXIT).unwrap();
 }
 
 #[test]
 fn a_session_that_sends_messages_with_the_lock_is_caught() {
-    let mistake = ("VOLATILE SET client_min_messages = error", "VOLATILE");
-    assert_caught(check_unread("unread_debug", &spoilt("unread_debug", mistake)), "a session keeps the lock");
+    let script = spoilt("unread_debug", ("SET client_min_messages = error", ""));
+    assert_caught(check_unread("unread_debug", &script, DEBUG), "a session keeps the lock");
+    let script = spoilt("unread_fatal", ("SET exit_on_error = off", ""));
+    assert_caught(check_unread("unread_fatal", &script, EXIT), "a session keeps the lock");
 }
 
 /// Draws in one transaction while a different session draws as well. No lock remains.
@@ -150,6 +169,6 @@ fn a_draw_leaves_no_lock_behind() {
             thread::sleep(Duration::from_millis(3));
         }
     }
-    let held = "SELECT count(*) FROM pg_locks WHERE relation = 'public_lock.snowflake_portable_lock'::regclass";
+    let held = "SELECT count(*) FROM pg_locks WHERE relation = 'public_state.snowflake_portable_lock'::regclass";
     assert_eq!(second.one::<i64>(held), 0);
 }

@@ -16,12 +16,12 @@ const ATTACKS: [&str; 16] = [
     "SELECT snowflake.snowflake_portable_push(true, NULL)",
     "SELECT snowflake.snowflake_portable_draw(NULL, true)",
     "SELECT snowflake.snowflake_portable_flush()",
-    "SELECT nextval('snowflake.snowflake_portable_state')",
-    "SELECT setval('snowflake.snowflake_portable_mark', 1)",
-    "SELECT last_value FROM snowflake.snowflake_portable_state",
-    "UPDATE snowflake.snowflake_portable_configuration SET worker_id = 8",
-    "DO $$ BEGIN LOCK TABLE snowflake_lock.snowflake_portable_lock IN ACCESS SHARE MODE; END $$",
-    "DO $$ BEGIN LOCK TABLE snowflake.snowflake_portable_configuration IN ACCESS SHARE MODE; END $$",
+    "SELECT nextval('snowflake_state.snowflake_portable_state')",
+    "SELECT setval('snowflake_state.snowflake_portable_mark', 1)",
+    "SELECT last_value FROM snowflake_state.snowflake_portable_state",
+    "UPDATE snowflake_state.snowflake_portable_configuration SET worker_id = 8",
+    "DO $$ BEGIN LOCK TABLE snowflake_state.snowflake_portable_lock IN ACCESS SHARE MODE; END $$",
+    "DO $$ BEGIN LOCK TABLE snowflake_state.snowflake_portable_configuration IN ACCESS SHARE MODE; END $$",
 ];
 
 fn check_closed(test: &str, script: &str) -> Result<(), String> {
@@ -39,13 +39,13 @@ fn check_closed(test: &str, script: &str) -> Result<(), String> {
              AND (SELECT count(*) FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee <> proowner) > 0
          UNION ALL SELECT oid::regclass::text FROM pg_class, aclexplode(relacl)
              WHERE relname ~ '^snowflake_portable' AND grantee <> relowner
-         UNION ALL SELECT nspname::text FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'snowflake_lock' AND grantee <> nspowner",
+         UNION ALL SELECT nspname::text FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'snowflake_state' AND grantee <> nspowner",
     );
     ensure!(open.is_empty(), "{open:?} are open");
     // Such a function finds its objects whatever the search path of the caller is.
     let unsafe_names: Vec<String> = owner.all(
         "SELECT proname::text FROM pg_proc WHERE prosecdef AND pronamespace = 'snowflake'::regnamespace
-             AND proconfig IS DISTINCT FROM ARRAY['search_path=snowflake, pg_temp'] ORDER BY 1",
+             AND proconfig IS DISTINCT FROM ARRAY['search_path=snowflake, snowflake_state, pg_temp'] ORDER BY 1",
     );
     ensure!(unsafe_names == ["snowflake_nextval"], "{unsafe_names:?} have no search path");
     Ok(())
