@@ -12,10 +12,9 @@ use crate::functions::series_definition::{Definition, Series, SeriesKind};
 use crate::functions::series_rights;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
-use crate::pg::bound_plan::{self, Target};
 use crate::pg::text_arg::Text;
 use crate::pg::text_value::TextValue;
-use crate::pg::{relation, timestamp};
+use crate::pg::{bound_plan, relation, timestamp};
 use crate::segments::draw;
 use crate::segments::facts::{self, Asked, PERIOD};
 
@@ -110,8 +109,8 @@ impl Series {
             self.name
         );
         faults::named();
-        let target = Target { table: self.table, name_changed };
-        let number = bound_plan::insert(target, statement, period.to_string().into(), self.definition.start);
+        let period_text = period.to_string().into();
+        let number = bound_plan::insert(self.table, statement, period_text, self.definition.start, name_changed);
         // A trigger may have skipped the row.
         number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }

@@ -322,3 +322,14 @@ SET client_min_messages = warning;
 DROP SCHEMA books CASCADE;
 DROP SCHEMA moved CASCADE;
 DROP ROLE serial_clerk, serial_auditor;
+
+-- A trigger that draws from more series than a session keeps plans for.
+DO $$ BEGIN PERFORM snowflake_create_series('many_' || n, '{n:3}') FROM generate_series(1, 70) AS n; END $$;
+CREATE FUNCTION draw_from_all() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM snowflake_serial(('many_' || n)::regclass) FROM generate_series(2, 70) AS n;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER draw_from_all BEFORE INSERT ON many_1 FOR EACH ROW EXECUTE FUNCTION draw_from_all();
+SELECT snowflake_serial('many_1'), snowflake_serial('many_1'), snowflake_serial('many_70');
