@@ -27,6 +27,13 @@ pub fn loaded_mark(mark: Mark) -> Mark {
     if on(Fault::MarkNotLoaded) || on(Fault::StatePerBackend) { Mark::NOTHING_ISSUED } else { mark }
 }
 
+/// Logs a message if [`Fault::LoggedLocked`] is on.
+pub fn log_locked() {
+    if on(Fault::LoggedLocked) {
+        pgrx::log!("snowflake_pg: the mark is locked");
+    }
+}
+
 /// Returns a mark below the IDs that it should cover if [`Fault::MarkBehind`] is on.
 pub fn mark_behind(mark: Mark) -> Mark {
     match on(Fault::MarkBehind) {

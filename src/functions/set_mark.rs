@@ -43,14 +43,14 @@ fn snowflake_set_mark(
         }
     }
     let check = |current: Option<Mark>| {
-        if let Some(current) = current.filter(|current| mark < *current && relation.is_none() && !force) {
-            SetMarkProblem::Lowered { mark: given, current: current.value() }.raise();
-        }
+        let lowered = current.filter(|current| mark < *current && relation.is_none() && !force);
+        lowered
+            .map_or(Ok(()), |current| Err(SetMarkProblem::Lowered { mark: given, current: current.value() }.report()))
     };
     mark::wait_for_origin();
     // The arguments are checked first, because a failed call must not keep another server from issuing IDs.
     if let Ok(current) = mark::read() {
-        check(Some(current));
+        check(Some(current)).unwrap_or_else(|report| report.raise());
         witness::claim(identity);
     }
     let state = shmem::state();
@@ -58,9 +58,9 @@ fn snowflake_set_mark(
     let written = mark::set(|current| {
         // The worker ID cannot change while the mark is locked.
         if state.assignment().get() != identity.assignment {
-            FleetProblem::WorkerIdChanged.raise();
+            return Err(FleetProblem::WorkerIdChanged.report());
         }
-        check(current);
+        check(current)?;
         // After a restore, the latest IDs are missing from the table, so it cannot prove that the mark in the witness
         // can be lowered.
         let reverted = current.is_none_or(|current| current < witness::mark());
@@ -69,8 +69,9 @@ fn snowflake_set_mark(
         }
         before = current;
         state.unload();
-        set
+        Ok(set)
     });
+    let written = written.unwrap_or_else(|report| report.raise());
     // Wakes the sessions that are waiting for an extension of the previous generation.
     shmem::extended().wake_all();
     message::mark::was_set(set.value(), force, before.map(Mark::value));

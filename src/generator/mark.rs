@@ -15,6 +15,7 @@ use pgrx::pg_sys::XLogRecPtr;
 use crate::faults::{self, Fault};
 use crate::generator::witness;
 use crate::message::mark::MarkProblem;
+use crate::message::report::Report;
 use crate::pg::replication_origin::{self, Mode, Origin};
 use crate::pg::wait_event::WaitEvent;
 use crate::pg::wal;
@@ -108,6 +109,7 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
     shmem::origin_state().note_made();
     let result = load(faults::loaded_mark(mark));
+    faults::log_locked();
     drop(guard);
     result
 }
@@ -151,16 +153,16 @@ pub fn raise(mark: Mark, wait: bool, wanted: impl FnOnce() -> Option<Mark>) -> R
 }
 
 /// Sets the mark and the mark in the witness, possibly to a lower value. `decide` receives the previous mark and
-/// returns the new one, or raises an error. No session loads or raises the mark while this function runs. Returns the
-/// end of the WAL record, which has been flushed.
-pub fn set(decide: impl FnOnce(Option<Mark>) -> Mark) -> XLogRecPtr {
-    let guard = LockedOrigin::take(Mode::Exclusive).unwrap_or_else(|problem| problem.raise());
-    let mark = decide(progress(guard.origin).ok());
-    let written = write(guard.origin, mark, true).unwrap_or_else(|problem| problem.raise());
+/// returns the new one. Because a lock is held, `decide` neither raises an error nor logs anything. No session loads or
+/// raises the mark while this function runs. Returns the end of the WAL record, which has been flushed.
+pub fn set(decide: impl FnOnce(Option<Mark>) -> Result<Mark, Report>) -> Result<XLogRecPtr, Report> {
+    let guard = LockedOrigin::take(Mode::Exclusive).map_err(|problem| problem.report())?;
+    let mark = decide(progress(guard.origin).ok())?;
+    let written = write(guard.origin, mark, true).map_err(|problem| problem.report())?;
     witness::set(mark);
     drop(guard);
     wal::flush(written);
-    written
+    Ok(written)
 }
 
 /// Changes the state's assignment from number `from` to number `to` and unloads the state. No session loads or raises

@@ -3,25 +3,26 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use postgres::Client;
 
 use crate::proxy::SOCKET;
-use crate::{Cluster, found_within, within};
+use crate::{Cluster, PATIENCE, found_within, within};
 
 /// A connection whose client reads nothing.
 pub struct UnreadClient {
     stream: UnixStream,
     /// The ID of the server process.
-    pub process: i32,
+    process: i32,
+    /// The statements that were sent last.
+    sent: String,
 }
 
 impl UnreadClient {
     /// Connects to the database `postgres` as a role.
     pub fn connect(server: &Cluster, role: &str) -> UnreadClient {
         let stream = UnixStream::connect(server.socket().join(SOCKET)).expect("the server listens");
-        let mut client = UnreadClient { stream, process: 0 };
+        let mut client = UnreadClient { stream, process: 0, sent: String::new() };
         let parameters =
             [&(3u32 << 16).to_be_bytes()[..], b"user\0", role.as_bytes(), b"\0database\0postgres\0\0"].concat();
         client.write(&[], &parameters);
@@ -37,6 +38,7 @@ impl UnreadClient {
 
     /// Sends statements. Nothing reads the answer.
     pub fn send(&mut self, sql: &str) {
+        self.sent = sql.into();
         self.write(b"Q", &[sql.as_bytes(), b"\0"].concat());
     }
 
@@ -58,27 +60,28 @@ impl UnreadClient {
         format!("FOR n IN 1..{notices} LOOP PERFORM nextval('notices'); RAISE NOTICE '%', repeat('x', 1000); END LOOP;")
     }
 
-    /// Returns true if the server process waits for this client, after at most some seconds.
+    /// Waits until the server process waits for this client, which results in true, or has executed the statements, which results in
+    /// false.
     pub fn waits(&self, watch: &mut Client) -> bool {
-        let event = "SELECT wait_event FROM pg_stat_activity WHERE pid = $1";
-        let ended = "SELECT state <> 'active' FROM pg_stat_activity WHERE pid = $1";
-        let mut get = |sql| watch.query_one(sql, &[&self.process]).expect("the session exists");
-        let found = found_within(Duration::from_secs(10), || {
-            let event: Option<String> = get(event).get(0);
-            let waits = event.as_deref() == Some("ClientWrite");
-            (waits || get(ended).get(0)).then_some(waits)
+        // The view shows the beginning of the statements. The session can have ended.
+        let state = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'ClientWrite'),
+            NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND (state = 'active' OR query = '' OR NOT starts_with($2, query)))";
+        let found = found_within(PATIENCE, || {
+            let row = watch.query_one(state, &[&self.process, &self.sent]).expect("one row");
+            let (waits, has_ended): (bool, bool) = (row.get(0), row.get(1));
+            (waits || has_ended).then_some(waits)
         });
-        found == Some(true)
+        found.expect("the statements neither wait for the client nor end")
     }
 
     /// Ends the connection, and waits until the server process has ended.
     pub fn close(self, watch: &mut Client) {
-        let UnreadClient { stream, process } = self;
+        let UnreadClient { stream, process, .. } = self;
         drop(stream);
         let ended = || {
             watch.query("SELECT FROM pg_stat_activity WHERE pid = $1", &[&process]).is_ok_and(|rows| rows.is_empty())
         };
-        assert!(within(Duration::from_secs(10), ended), "the session goes on");
+        assert!(within(PATIENCE, ended), "the session goes on");
     }
 
     fn write(&mut self, kind: &[u8], content: &[u8]) {
