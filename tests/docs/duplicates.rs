@@ -7,6 +7,20 @@ use cluster::{Answer, Client, Cluster, Host, assert_caught, blocks, ensure, outp
 const ODD: &str = "host=none \"odd\" name";
 const SCHEMA: &str = "My IDs";
 
+/// What the owner of a database puts into it. A superuser that reads these views instead of the catalogs makes the owner a superuser.
+const TRAP: &str = "
+    SET ROLE trapper;
+    CREATE SCHEMA trap;
+    CREATE FUNCTION trap.take() RETURNS name LANGUAGE plpgsql AS $$ BEGIN
+        ALTER ROLE trapper SUPERUSER;
+        RETURN 'snowflake_pg';
+    END $$;
+    CREATE VIEW trap.pg_extension AS SELECT 0::oid AS oid, trap.take() AS extname;
+    CREATE VIEW trap.pg_proc AS SELECT 0::oid AS oid, trap.take() AS proname;
+    CREATE VIEW trap.pg_depend AS SELECT 'trap.pg_extension'::regclass AS refclassid, 0::oid AS refobjid,
+        'trap.pg_proc'::regclass AS classid, 0::oid AS objid;
+    ALTER DATABASE trap SET search_path = trap, pg_catalog";
+
 /// Every function that issues IDs, with arguments.
 const ISSUING: [&str; 3] = ["snowflake_nextval()", "snowflake_nextval_batch(2)", "snowflake_reserve(2)"];
 
@@ -64,6 +78,10 @@ fn check_issuing(name: &str, [stop, resume]: &[String; 2]) -> Result<(), String>
         "CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO app; CREATE EXTENSION snowflake_pg SCHEMA {schema}"
     );
     server.connect_to(ODD).batch_execute(&create).expect("another schema");
+    for statement in ["CREATE ROLE trapper", "CREATE DATABASE trap OWNER trapper"] {
+        session.batch_execute(statement).expect("a superuser may");
+    }
+    server.connect_to("trap").batch_execute(TRAP).expect("an owner may");
     let mut sessions = ["shop", ODD].map(|database| client(&server, database));
     for session in &mut sessions {
         session.batch_execute("PREPARE prepared AS SELECT snowflake_nextval()").expect("a statement");
@@ -72,6 +90,8 @@ fn check_issuing(name: &str, [stop, resume]: &[String; 2]) -> Result<(), String>
     run(&server, stop);
     check_calls(&mut sessions, Some("42501"))?;
     run(&server, &format!("{stop}\n{resume}"));
+    let taken: bool = session.one("SELECT rolsuper FROM pg_roles WHERE rolname = 'trapper'");
+    ensure!(!taken, "the owner of a database has become a superuser");
     check_calls(&mut sessions, None)
 }
 
@@ -89,4 +109,12 @@ fn a_function_that_still_issues_is_caught() {
     let one_schema = stop.replace("WHERE extname", "WHERE extnamespace = 'public'::regnamespace AND extname");
     assert_ne!(one_schema, stop);
     assert_caught(check_issuing("issuing_schema", &[one_schema, resume]), "snowflake_nextval() in database host=none");
+}
+
+#[test]
+fn a_function_that_finds_the_objects_of_the_owner_of_a_database_is_caught() {
+    let [stop, resume] = commands();
+    let trapped = stop.replace("    export PGOPTIONS='-c search_path=pg_catalog'\n", "");
+    assert_ne!(trapped, stop);
+    assert_caught(check_issuing("issuing_trap", &[trapped, resume]), "the owner of a database has become a superuser");
 }
