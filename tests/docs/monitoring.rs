@@ -167,6 +167,24 @@ fn a_query_with_a_mistake_is_caught() {
     assert_caught(check(&changed("usage: COUNTER", "usage: COUNTR"), &[]), "is \"\", not \"counter\"");
 }
 
+/// An operator in a schema with the name of the exporter's role. The default `search_path` contains this schema.
+const OPERATOR: &str = "CREATE SCHEMA prometheus; GRANT USAGE ON SCHEMA prometheus TO PUBLIC;
+    CREATE FUNCTION prometheus.one(float8, integer) RETURNS float8 LANGUAGE sql RETURN 1;
+    CREATE OPERATOR prometheus./ (LEFTARG = float8, RIGHTARG = integer, FUNCTION = prometheus.one)";
+
+#[test]
+fn the_exporter_calls_no_operators_of_the_database() {
+    let (server, mut session) = watched(Cluster::builder("monitoring_operator"));
+    session.batch_execute(OPERATOR).expect("a new operator");
+    check_figures(&server, &mut session, &page::queries(), &[]).unwrap();
+    // The negative control: without `options`.
+    let connection = page::connection(server.socket());
+    let open = connection.replace(" options=-csearch_path=pg_catalog", "");
+    assert_ne!(open, connection);
+    let scrape = Exporter::start_with(&open, &page::queries(), &[]).scrape();
+    assert_eq!(scrape.only("snowflake_pg_throttled_seconds_total"), Ok(1.0));
+}
+
 #[test]
 fn counters_rise_and_a_session_that_waits_is_seen() {
     let (mut server, mut session) = watched(Cluster::builder("monitoring_rise"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::{Cluster, Scratch, Service, ensure, tool, within};
 
-use crate::monitoring::page::metrics;
+use crate::monitoring::page::{connection, metrics};
 
 /// Creates a directory that no other check uses.
 pub fn scratch() -> Scratch {
@@ -27,11 +27,16 @@ pub struct Exporter {
 impl Exporter {
     /// Starts the exporter on a free port. It queries the server as the page says: with the page's role, over the Unix socket.
     pub fn start(server: &Cluster, queries: &str, arguments: &[&str]) -> Exporter {
+        Exporter::start_with(&connection(server.socket()), queries, arguments)
+    }
+
+    /// Starts the exporter with this connection string.
+    pub fn start_with(connection: &str, queries: &str, arguments: &[&str]) -> Exporter {
         let scratch = scratch();
         let file = scratch.write("queries.yaml", queries);
         let mut command = tool("prometheus-postgres-exporter");
         command
-            .env("DATA_SOURCE_NAME", format!("user=prometheus host='{}' dbname=postgres", server.socket().display()))
+            .env("DATA_SOURCE_NAME", connection)
             .arg(format!("--extend.query-path={}", file.display()))
             // The exporter's default metrics are disabled, because they differ between versions of PostgreSQL and are not on the
             // page.

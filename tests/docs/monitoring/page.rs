@@ -1,5 +1,7 @@
 //! The parts of docs/monitoring.md, and the files that it describes.
 
+use std::path::Path;
+
 use cluster::{block_with, blocks};
 
 /// Returns the text of the page.
@@ -42,6 +44,16 @@ pub fn described() -> Vec<String> {
 /// Returns the statement that creates the exporter's role.
 pub fn role() -> String {
     block_with(blocks(&text(), "sql"), "CREATE ROLE")
+}
+
+/// Returns the exporter's connection string, with the socket and the database of a server of the tests.
+pub fn connection(socket: &Path) -> String {
+    let settings = block_with(blocks(&text(), "conf"), "DATA_SOURCE_NAME");
+    let string = settings.lines().find_map(|line| line.strip_prefix("DATA_SOURCE_NAME='")?.strip_suffix('\''));
+    let string = string.expect("a connection string");
+    let place = "host=/run/postgresql dbname=shop";
+    assert!(string.contains(place), "{string}");
+    string.replace(place, &format!("host='{}' dbname=postgres", socket.display()))
 }
 
 /// Returns the name and the usage of each metric in the exporter's file, without labels.
