@@ -128,6 +128,10 @@ fn check_back(edit: Edit) -> Result<(), String> {
     session.batch_execute("CREATE TABLE kept AS SELECT id, created_at FROM readings").expect("a copy");
     let alerts: i64 = session.one("SELECT count(*) FROM alerts");
     typed(run.server.psql(), &block(BACK, "LOCK TABLE").replace(edit.0, edit.1))?;
+    typed(run.server.psql(), &block(BACK, "UPDATE partman."))?;
+    let maintained: bool = session
+        .one("SELECT automatic_maintenance = 'on' FROM partman.part_config WHERE parent_table = 'public.readings'");
+    ensure!(maintained, "pg_partman does not maintain the table");
     session
         .batch_execute(
             "CALL partman.partition_data_proc('public.readings'); SELECT partman.run_maintenance('public.readings')",
