@@ -177,6 +177,8 @@ pub enum Fault {
     SlowCounter,
     /// A counter or the number of a row is written to whichever table currently has the name.
     NameTrusted,
+    /// A superuser reads tables of other roles with its own privileges.
+    ReadAsCaller,
     /// A series draws from the tag that its trigger names, even if its owner is not allowed to draw from that tag.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

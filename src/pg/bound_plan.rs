@@ -50,7 +50,7 @@ pub fn first<T: FromDatum>(
     name_changed: fn(pg_sys::Oid) -> !,
 ) -> Option<T> {
     let statement = CString::new(statement).expect("names contain no zero byte");
-    let types = arguments.iter().map(|argument| argument.oid()).collect();
+    let types = arguments.iter().map(DatumWithOid::oid).collect();
     Spi::connect_mut(|_| {
         // SAFETY: `connect_mut` has connected to SPI. The list has room for the arguments. The plan exists while it runs,
         // even if a trigger calls this function. The result, if any, has one column of type T.
