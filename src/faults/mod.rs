@@ -175,8 +175,10 @@ pub enum Fault {
     SeriesByName,
     /// Not a mistake: A session waits for advisory lock 1 before it looks up the name of a series.
     SlowCounter,
-    /// A counter is written to whichever table currently has the name of the series.
-    CounterByName,
+    /// A counter or the number of a row is written to whichever table currently has the name.
+    NameTrusted,
+    /// A superuser reads tables of other roles with its own privileges.
+    ReadAsCaller,
     /// A series draws from the tag that its trigger names, even if its owner is not allowed to draw from that tag.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

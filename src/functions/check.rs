@@ -18,6 +18,7 @@ use crate::message::id::IdProblem;
 use crate::message::preload::NotPreloaded;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
+use crate::pg::role::As;
 use crate::pg::text_arg::Text;
 use crate::pg::{locked, timestamp};
 use crate::server::{clock, shmem};
@@ -81,6 +82,7 @@ fn snowflake_check(
     let table = locked::name(oid).unwrap_or_else(|| ArgumentProblem::no_table(oid));
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
     let column = Column { identity, table: table.quoted(), name, id };
+    let _reader = As::reader(oid);
     let _visible = LocalSetting::without_row_security();
     TableIterator::new(findings(&column, workers.as_ref()))
 }

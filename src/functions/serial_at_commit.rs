@@ -9,7 +9,7 @@ use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
 use crate::functions::series_definition::{COLUMNS, Series, TRIGGER_FUNCTION};
-use crate::functions::series_next::PeriodTime;
+use crate::functions::series_next::{PeriodTime, name_changed};
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial_at_commit::{self, NumberProblem};
 use crate::pg::fired::{ColumnTime, Timing, TriggerEvent, Version};
@@ -22,7 +22,7 @@ use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, TriggerResult};
 use crate::pg::triggers::Fires;
-use crate::pg::{partition, plain, plans, timestamp, versions};
+use crate::pg::{bound_plan, partition, plain, plans, timestamp, versions};
 
 /// The triggers that exist on every series.
 const TRIGGERS_OF_SERIES: [(&[u8], Fires); 2] =
@@ -94,7 +94,7 @@ fn snowflake_number_at_commit(
         found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series)
     };
     if !by_name && !triggers(oid).iter().any(is_made) {
-        NumberProblem::NameChanged { series: from }.raise();
+        NumberProblem::NameChanged { table: from }.raise();
     }
     relation::run([kept.as_bytes(), &literal, b")"].concat());
 }
@@ -156,15 +156,17 @@ fn snowflake_number_row(call: Called) -> TriggerResult {
     let serial = draw(series, fired.schema(), at).0;
 
     let _own = Writing::begin(oid, fired.place(), &serial);
-    let through = through.and_then(relation::of_relation);
-    let target = through.map_or_else(|| format!("ONLY {table}"), |above| above.quoted());
+    // The name can have changed while the session waited for the counter.
+    let (target, only) = through.map_or((oid, "ONLY"), |above| (above, ""));
+    let current = relation::of_relation(target).filter(|_| !faults::on(Fault::NameTrusted));
+    let name = current.map_or_else(|| table.clone(), |name| name.quoted());
     let store = format!(
-        "UPDATE {target} SET {column_name} = $2
+        "UPDATE {only} {name} SET {column_name} = $2
          WHERE ctid OPERATOR(pg_catalog.=) $1 AND tableoid OPERATOR(pg_catalog.=) $3
          RETURNING {column_name}::pg_catalog.text OPERATOR(pg_catalog.=) $2"
     );
     let arguments = [fired.place().into(), TextValue(serial.clone()).into(), oid.into()];
-    let stored = plans::first(&store, &arguments, |row| row.get::<bool>(1)).flatten();
+    let stored = bound_plan::first::<bool>(target, store, &arguments, name_changed);
     if stored != Some(true) {
         NumberProblem::NotStored { table, serial: shown(&serial) }.raise();
     }

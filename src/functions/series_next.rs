@@ -109,15 +109,15 @@ impl Series {
             self.name
         );
         faults::named();
-        let period_text = period.to_string().into();
-        let number = bound_plan::insert(self.table, statement, period_text, self.definition.start, name_changed);
+        let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
+        let number = bound_plan::first::<i64>(self.table, statement, &arguments, name_changed);
         // A trigger may have skipped the row.
         number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }
 }
 
-/// Raises the error for a series whose schema was renamed.
-fn name_changed(series: pg_sys::Oid) -> ! {
-    let series = relation::of_relation(series).map(|name| name.quoted()).unwrap_or_default();
-    NumberProblem::NameChanged { series }.raise()
+/// Raises the error for a table whose schema was renamed.
+pub fn name_changed(table: pg_sys::Oid) -> ! {
+    let table = relation::of_relation(table).map(|name| name.quoted()).unwrap_or_default();
+    NumberProblem::NameChanged { table }.raise()
 }

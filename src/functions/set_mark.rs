@@ -13,6 +13,7 @@ use crate::message::fleet::FleetProblem;
 use crate::message::mark::SetMarkProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::relation::ANSWERED;
+use crate::pg::role::As;
 use crate::pg::text_arg::Text;
 use crate::pg::{relation, timestamp, transaction};
 use crate::server::{clock, shmem};
@@ -100,6 +101,7 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
     let (mask, number) = identity.stamp.node_field();
     let KeyColumn { id, .. } = key_column::of(table, &name, key);
     let name = name.quoted();
+    let _reader = As::reader(table);
     let _visible = LocalSetting::without_row_security();
     let query = format!(
         "SELECT pg_catalog.max({id}) FROM {name} WHERE {id} OPERATOR(pg_catalog.>=) $1 \

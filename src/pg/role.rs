@@ -3,6 +3,7 @@
 
 use pgrx::pg_sys;
 
+use crate::faults::{self, Fault};
 use crate::pg::{c_string, relation};
 
 /// Changes the current role until this value is dropped, as PostgreSQL does for the statements of foreign keys. After
@@ -24,6 +25,14 @@ impl As {
             pg_sys::SetUserIdAndSecContext(role, before.context | flags as i32);
         }
         before
+    }
+
+    /// Makes the owner of a table the current role if the current role is a superuser. The planner calls functions that
+    /// the owner has used in indexes and constraints, and they would otherwise run as the superuser. The code of a view
+    /// runs with the caller's privileges in any case, so nothing changes for a view.
+    pub fn reader(table: pg_sys::Oid) -> Option<As> {
+        let owner = relation::owner(table).filter(|_| is_superuser() && relation::is_table(table));
+        owner.filter(|_| !faults::on(Fault::ReadAsCaller)).map(As::new)
     }
 }
 

@@ -1,9 +1,9 @@
-//! The counter is written to the series itself, whatever table has its name. The owner of a schema, who can rename the schema, cannot
-//! replace the series of a superuser by a table of its own, whose trigger would run as the superuser.
+//! The counter is written to the series itself, and the number to the row itself, whatever relation has their name. The owner of a
+//! schema, who can rename the schema, cannot replace a table by a relation whose trigger would run with the privileges of another role.
 
 use std::thread;
 
-use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, waiting};
+use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, waiting};
 
 /// Role `low` owns the schema of the series, and a second schema with a table that looks like the series.
 const OBJECTS: &str = "
@@ -50,7 +50,7 @@ fn swap(name: &str, faults: &str) -> Result<(), String> {
                 assert_eq!(round, 1, "the name belongs to a different table");
                 continue;
             };
-            let expected = "the name of series \"former.invoice\" changed during the call";
+            let expected = "the name of table \"former.invoice\" changed during the call";
             assert_eq!((code.as_str(), message.as_str()), ("40001", expected));
             // The hint, which is to retry, works. Afterwards, the session has a plan.
             writer.run(insert);
@@ -60,6 +60,53 @@ fn swap(name: &str, faults: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Role `low` owns the schema of the numbered table, and a second schema with a view that looks like the table.
+const VIEW: &str = "
+    CREATE ROLE low LOGIN; CREATE SCHEMA books AUTHORIZATION low; CREATE SCHEMA fake AUTHORIZATION low;
+    SELECT snowflake_create_series('invoice', 'INV-{n:4}');
+    CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
+    CREATE TABLE books.invoices (id integer, number text);
+    SELECT snowflake_number_at_commit('books.invoices', 'number', 'invoice');
+    GRANT CREATE ON DATABASE postgres TO low; GRANT INSERT, SELECT, UPDATE (number) ON books.invoices TO low;
+    SET ROLE low;
+    CREATE VIEW fake.invoices AS SELECT ctid AS ctid, tableoid AS tableoid, id, number FROM books.invoices;
+    CREATE FUNCTION fake.caught() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN NEW; END $$;
+    CREATE TRIGGER caught INSTEAD OF UPDATE ON fake.invoices FOR EACH ROW EXECUTE FUNCTION fake.caught();
+    GRANT ALL ON fake.invoices TO PUBLIC; GRANT USAGE ON SCHEMA fake, books TO PUBLIC;
+    RESET ROLE";
+
+/// Swaps the schemas while a session waits for the counter. Returns an error if the trigger of the view has run.
+fn swap_while_waiting(name: &str, fault: Option<&str>) -> Result<(), String> {
+    let server = fault.into_iter().fold(Cluster::builder(name), Builder::fault).start();
+    let mut owner = server.session();
+    owner.run(VIEW);
+    let (mut low, mut writer) = (server.connect_as("low"), server.session());
+    low.run("BEGIN; INSERT INTO books.invoices VALUES (1); SET CONSTRAINTS ALL IMMEDIATE");
+    let outcome = thread::scope(|scope| {
+        let call = scope.spawn(|| writer.code("INSERT INTO books.invoices VALUES (2)"));
+        assert!(waiting(&mut owner, || false));
+        low.run("ALTER SCHEMA books RENAME TO former; ALTER SCHEMA fake RENAME TO books; COMMIT");
+        call.join().expect("a call")
+    });
+    let ran: Vec<String> = owner.all("SELECT who::text FROM ran");
+    ensure!(ran.is_empty(), "code of the role ran as {ran:?}");
+    assert_eq!(outcome, None);
+    let numbers: Vec<String> = owner.all("SELECT number FROM former.invoices ORDER BY id");
+    assert_eq!(numbers, ["INV-0001", "INV-0002"]);
+    Ok(())
+}
+
+#[test]
+fn a_view_with_the_name_of_a_numbered_table_gets_no_number() {
+    swap_while_waiting("serial_view", None).unwrap();
+}
+
+#[test]
+fn a_numbered_table_that_is_found_by_name_is_caught() {
+    assert_caught(swap_while_waiting("serial_view_by_name", Some("NameTrusted")), "code of the role ran as");
+}
+
 #[test]
 fn a_table_with_the_name_of_a_series_does_not_count() {
     swap("serial_swap", "SlowCounter").unwrap();
@@ -67,5 +114,5 @@ fn a_table_with_the_name_of_a_series_does_not_count() {
 
 #[test]
 fn a_counter_that_is_found_by_name_is_caught() {
-    assert_caught(swap("serial_swap_by_name", "SlowCounter CounterByName"), "code of the role ran as");
+    assert_caught(swap("serial_swap_by_name", "SlowCounter NameTrusted"), "code of the role ran as");
 }
