@@ -22,16 +22,12 @@ pub fn counted_on(id: i64, last: impl FnOnce() -> Option<i64>) -> i64 {
 }
 
 /// Returns a mark that indicates that no ID has been issued if [`Fault::MarkNotLoaded`] or [`Fault::StatePerBackend`]
-/// is on.
+/// is on. Logs a message if [`Fault::LoggedLocked`] is on.
 pub fn loaded_mark(mark: Mark) -> Mark {
-    if on(Fault::MarkNotLoaded) || on(Fault::StatePerBackend) { Mark::NOTHING_ISSUED } else { mark }
-}
-
-/// Logs a message if [`Fault::LoggedLocked`] is on.
-pub fn log_locked() {
     if on(Fault::LoggedLocked) {
         pgrx::log!("snowflake_pg: the mark is locked");
     }
+    if on(Fault::MarkNotLoaded) || on(Fault::StatePerBackend) { Mark::NOTHING_ISSUED } else { mark }
 }
 
 /// Returns a mark below the IDs that it should cover if [`Fault::MarkBehind`] is on.

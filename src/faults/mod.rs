@@ -23,9 +23,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use config::{any_jump, any_lead};
 pub use functions::{named, reading_array, tweak_used, without_epoch};
-pub use generator::{
-    any_mark_covers, counted_on, durable_early, floor, loaded_mark, log_locked, mark_behind, outlasts_cancel,
-};
+pub use generator::{any_mark_covers, counted_on, durable_early, floor, loaded_mark, mark_behind, outlasts_cancel};
 pub use pg::{argument_copied, dead_address};
 pub use segments::drawn_privately;
 pub use server::{deaf_wait, micros_as_millis, read_apart, shown_event};

@@ -109,7 +109,6 @@ pub fn with_mark<R>(load: impl FnOnce(Mark) -> R) -> R {
     let (mark, guard) = locked.unwrap_or_else(|problem| problem.raise());
     shmem::origin_state().note_made();
     let result = load(faults::loaded_mark(mark));
-    faults::log_locked();
     drop(guard);
     result
 }

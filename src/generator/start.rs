@@ -34,7 +34,7 @@ pub fn load(identity: &Identity) {
     // The generation is read before the mark, so that an outdated mark is not loaded.
     let generation = state.generation();
     let begun = mark::with_mark(|mark| begin(identity, generation, mark)).unwrap_or_else(|error| error.raise());
-    let Some(Begun { clock, begins, mark, floor }) = begun else { return };
+    let Some(FirstIdTime { clock, begins, mark, floor }) = begun else { return };
     let at = |mark| timestamp::of(identity.limits.time(identity.first_word(mark)));
     let (first, shown) = (timestamp::of(clock.max(begins)), timestamp::of(clock));
     let above = if identity.registry_set { Floor::Grant(at(floor)) } else { Floor::Witness(at(floor)) };
@@ -42,7 +42,7 @@ pub fn load(identity: &Identity) {
 }
 
 /// What determined the time of the first ID.
-struct Begun {
+struct FirstIdTime {
     clock: Nanos,
     begins: Nanos,
     mark: Mark,
@@ -50,7 +50,7 @@ struct Begun {
 }
 
 /// Starts issuing IDs. Returns `None` if another session has started first.
-fn begin(identity: &Identity, generation: Generation, mark: Mark) -> Result<Option<Begun>, Error> {
+fn begin(identity: &Identity, generation: Generation, mark: Mark) -> Result<Option<FirstIdTime>, Error> {
     let state = shmem::state();
     // The assignment is read after the generation (see [`flake::Assignment`]).
     if state.last().is_some() || state.assignment().get() != identity.assignment {
@@ -60,7 +60,7 @@ fn begin(identity: &Identity, generation: Generation, mark: Mark) -> Result<Opti
     let first = beginning(identity, mark, reading.wall)?;
     let begins = identity.limits.time(first);
     let has_begun = state.load(generation, first, GeneratorClock::start(reading, begins));
-    Ok(has_begun.then_some(Begun { clock: reading.wall, begins, mark, floor }))
+    Ok(has_begun.then_some(FirstIdTime { clock: reading.wall, begins, mark, floor }))
 }
 
 /// Returns the first word to issue if the wall clock shows `wall`, or an error if no ID may be issued. The word is
