@@ -70,7 +70,6 @@ pub fn of(part: &str) -> Vec<&'static str> {
             "src/functions/serial_at_commit.rs",
             "src/functions/series.rs",
             "src/functions/series_next.rs",
-            "src/pg/bound_plan.rs",
             "sql/series.sql",
             "bench/src/serials.rs",
         ]],

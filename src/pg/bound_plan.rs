@@ -23,7 +23,7 @@ use crate::faults::{self, Fault};
 const MAX_PLANS: usize = 64;
 
 /// Plans, indexed by the text of the statement and the table.
-type Plans = HashMap<(CString, pg_sys::Oid), Rc<Plan>>;
+type Plans = HashMap<(CString, pg_sys::Oid), Rc<BoundPlan>>;
 
 thread_local! {
     /// The plans of this session. They are not freed at process exit, because PostgreSQL has already freed its own memory
@@ -73,13 +73,13 @@ pub fn first<T: FromDatum>(
 }
 
 /// A plan that is kept until this value is dropped.
-struct Plan {
+struct BoundPlan {
     plan: pg_sys::SPIPlanPtr,
     /// PostgreSQL passes this value to [`set_up`] whenever it analyzes the statement.
     _target: Rc<Target>,
 }
 
-impl Drop for Plan {
+impl Drop for BoundPlan {
     fn drop(&mut self) {
         // SAFETY: the plan was kept, and it does not run, because a caller that runs it has a reference to this value.
         unsafe { pg_sys::SPI_freeplan(self.plan) };
@@ -91,7 +91,7 @@ impl Drop for Plan {
 /// # Safety
 ///
 /// This process is connected to SPI.
-unsafe fn plan(statement: CString, target: Target) -> Rc<Plan> {
+unsafe fn plan(statement: CString, target: Target) -> Rc<BoundPlan> {
     let key = (statement, target.table);
     if let Some(plan) = PLANS.with(|plans| plans.borrow().get(&key).cloned()) {
         return plan;
@@ -102,7 +102,7 @@ unsafe fn plan(statement: CString, target: Target) -> Rc<Plan> {
     let plan = unsafe {
         let plan = pg_sys::SPI_prepare_params(key.0.as_ptr(), Some(set_up), Rc::as_ptr(&target).cast_mut().cast(), 0);
         pg_sys::SPI_keepplan(plan);
-        Rc::new(Plan { plan, _target: target })
+        Rc::new(BoundPlan { plan, _target: target })
     };
     PLANS.with(|plans| {
         let mut plans = plans.borrow_mut();
