@@ -35,13 +35,15 @@ fn check_locks(test: &str, script: &str, grant: &str) -> Result<(), String> {
     session.run("SET statement_timeout = '3s'");
     for (lock, expected) in LOCKS {
         let mut hostile = as_role(&server, "web");
+        // The test ends even if a check fails while the statement waits.
         hostile.run(
-            "CREATE FUNCTION pg_temp.nap() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
+            "SET statement_timeout = '60s';
+             CREATE FUNCTION pg_temp.nap() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
                  'BEGIN PERFORM pg_sleep(1000); RETURN true; END'",
         );
         let process: i32 = hostile.one("SELECT pg_backend_pid()");
         let waits_or_failed = format!(
-            "SELECT query ~ 'snowflake_portable' AND (wait_event_type IN ('Lock', 'Timeout') OR state <> 'active')
+            "SELECT query ~ 'snowflake_portable' AND (coalesce(wait_event_type, '') IN ('Lock', 'Timeout') OR state <> 'active')
              FROM pg_stat_activity WHERE pid = {process}"
         );
         busy.run("BEGIN; LOCK TABLE public.locked; SELECT snowflake.snowflake_nextval()");
@@ -52,10 +54,8 @@ fn check_locks(test: &str, script: &str, grant: &str) -> Result<(), String> {
             // The state is then so far behind the clock that the session has to advance it.
             thread::sleep(Duration::from_millis(50));
             let drawn = session.code("SELECT snowflake.snowflake_nextval()");
+            cancel.cancel_query(NoTls).expect("the server takes the request");
             busy.run("ROLLBACK");
-            // A request that arrives between two statements cancels nothing.
-            let ended = || cancel.cancel_query(NoTls).is_ok() && attack.is_finished();
-            assert!(within(PATIENCE, ended), "the statement goes on");
             (drawn, attack.join().expect("a session"))
         });
         ensure!(drawn.is_none(), "a session waits because of {lock}: {drawn:?}");
