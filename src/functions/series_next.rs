@@ -116,7 +116,8 @@ impl Series {
     }
 }
 
-/// Raises the error for a table whose schema was renamed.
+/// Raises an error because another session has renamed the schema of a table, so the name in a statement belongs to a
+/// different table.
 pub fn name_changed(table: pg_sys::Oid) -> ! {
     let table = relation::of_relation(table).map(|name| name.quoted()).unwrap_or_default();
     NumberProblem::NameChanged { table }.raise()

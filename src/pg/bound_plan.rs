@@ -6,10 +6,7 @@
 //! table is compared with the expected one during the analysis, before PostgreSQL plans or runs anything.
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::mem::ManuallyDrop;
 use std::ptr;
 use std::rc::Rc;
 
@@ -18,17 +15,11 @@ use pgrx::prelude::*;
 use pgrx::{FromDatum, PgBox};
 
 use crate::faults::{self, Fault};
-
-/// The maximum number of plans that a session keeps. A plan needs some tens of kilobytes of memory.
-const MAX_PLANS: usize = 64;
-
-/// Plans, indexed by the text of the statement and the table.
-type Plans = HashMap<(CString, pg_sys::Oid), Rc<BoundPlan>>;
+use crate::pg::plans::KeptPlans;
 
 thread_local! {
-    /// The plans of this session. They are not freed at process exit, because PostgreSQL has already freed its own memory
-    /// by then.
-    static PLANS: ManuallyDrop<RefCell<Plans>> = ManuallyDrop::default();
+    /// The plans, indexed by the text of the statement and the table.
+    static PLANS: KeptPlans<(CString, pg_sys::Oid), BoundPlan> = KeptPlans::new();
 }
 
 /// What the analysis of a statement needs.
@@ -93,7 +84,7 @@ impl Drop for BoundPlan {
 /// This process is connected to SPI.
 unsafe fn plan(statement: CString, target: Target) -> Rc<BoundPlan> {
     let key = (statement, target.table);
-    if let Some(plan) = PLANS.with(|plans| plans.borrow().get(&key).cloned()) {
+    if let Some(plan) = PLANS.with(|plans| plans.get(&key)) {
         return plan;
     }
     let target = Rc::new(target);
@@ -102,16 +93,9 @@ unsafe fn plan(statement: CString, target: Target) -> Rc<BoundPlan> {
     let plan = unsafe {
         let plan = pg_sys::SPI_prepare_params(key.0.as_ptr(), Some(set_up), Rc::as_ptr(&target).cast_mut().cast(), 0);
         pg_sys::SPI_keepplan(plan);
-        Rc::new(BoundPlan { plan, _target: target })
+        BoundPlan { plan, _target: target }
     };
-    PLANS.with(|plans| {
-        let mut plans = plans.borrow_mut();
-        if plans.len() >= MAX_PLANS {
-            plans.clear();
-        }
-        plans.insert(key, plan.clone());
-    });
-    plan
+    PLANS.with(|plans| plans.keep(key, plan))
 }
 
 /// Makes the analysis of a statement call [`parameter`].

@@ -5,8 +5,10 @@
 //! ([`SpiHeapTupleData::get`]). The parameters of a statement have the types of its first call. Each statement is
 //! called from only one place in the source code, and always with the same types.
 
+use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
@@ -20,9 +22,38 @@ use crate::pg::relation::ANSWERED;
 const MAX_PLANS: usize = 64;
 
 thread_local! {
-    /// The plans, indexed by the text of the statement. They are not freed at process exit, because PostgreSQL has
-    /// already freed its own memory by then.
-    static PLANS: ManuallyDrop<RefCell<HashMap<String, Rc<OwnedPreparedStatement>>>> = ManuallyDrop::default();
+    /// The plans, indexed by the text of the statement.
+    static PLANS: KeptPlans<String, OwnedPreparedStatement> = KeptPlans::new();
+}
+
+/// The plans that a session keeps, indexed by what identifies a statement. They are not freed at process exit, because
+/// PostgreSQL has already freed its own memory by then.
+pub struct KeptPlans<K, P>(ManuallyDrop<RefCell<HashMap<K, Rc<P>>>>);
+
+impl<K: Eq + Hash, P> KeptPlans<K, P> {
+    pub fn new() -> KeptPlans<K, P> {
+        KeptPlans(ManuallyDrop::default())
+    }
+
+    /// Returns the plan of a statement.
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Rc<P>>
+    where
+        K: Borrow<Q>,
+    {
+        RefCell::borrow(&self.0).get(key).cloned()
+    }
+
+    /// Keeps a plan, and drops all others if there are too many. A plan that is running is in use by its caller, so it is
+    /// dropped later.
+    pub fn keep(&self, key: K, plan: P) -> Rc<P> {
+        let mut plans = self.0.borrow_mut();
+        if plans.len() >= MAX_PLANS {
+            plans.clear();
+        }
+        let plan = Rc::new(plan);
+        plans.insert(key, plan.clone());
+        plan
+    }
 }
 
 /// Runs a statement that can write, and reads the first row that it returns. All names in the statement must be
@@ -34,25 +65,16 @@ pub fn first<T>(
     read: impl FnOnce(SpiHeapTupleData<'_>) -> Result<T, SpiError>,
 ) -> Option<T> {
     let row = Spi::connect_mut(|client| {
-        let kept = PLANS.with(|plans| plans.borrow().get(statement).cloned());
-        let plan = match kept {
+        let plan = match PLANS.with(|plans| plans.get(statement)) {
             Some(plan) => plan,
             None => {
                 let types: Vec<PgOid> = arguments.iter().map(|argument| PgOid::from(argument.oid())).collect();
-                let plan = Rc::new(client.prepare_mut(statement, &types)?.keep());
-                PLANS.with(|plans| keep(&mut plans.borrow_mut(), statement.into(), plan.clone()));
-                plan
+                let plan = client.prepare_mut(statement, &types)?.keep();
+                PLANS.with(|plans| plans.keep(statement.into(), plan))
             }
         };
         let mut rows: SpiTupleTable = client.update(&*plan, None, arguments)?;
         rows.next().map(read).transpose()
     });
     row.expect(ANSWERED)
-}
-
-fn keep(plans: &mut HashMap<String, Rc<OwnedPreparedStatement>>, statement: String, plan: Rc<OwnedPreparedStatement>) {
-    if plans.len() >= MAX_PLANS {
-        plans.clear();
-    }
-    plans.insert(statement, plan);
 }
