@@ -16,8 +16,7 @@ fn check_grant(name: &str, fault: Option<&str>) -> Result<(), String> {
     renewed(&registry, &before);
     before.stop(Stop::Fast);
     registry.set_clock("+0");
-    let like = like(2, "+0").set("wal_retrieve_retry_interval", "200ms");
-    let server = fault.iter().fold(like, |builder, fault| builder.fault(fault)).start();
+    let server = like(2, "+0").set("wal_retrieve_retry_interval", "200ms").fault_if(fault).start();
     renewed(&registry, &server);
     let publisher = Cluster::builder(&format!("{name}_3")).set("wal_level", "logical").start();
     let table = "CREATE EXTENSION IF NOT EXISTS snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY, what text)";

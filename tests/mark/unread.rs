@@ -1,11 +1,11 @@
 //! A session whose client does not read holds no lock that another session needs: it neither logs nor raises an error while it has locked
 //! the mark.
 
-use cluster::{Answer, Builder, Cluster, UnreadClient, assert_caught, ensure};
+use cluster::{Answer, Cluster, UnreadClient, assert_caught, ensure};
 
 /// The client does not read what the session logs when it issues the first ID. Returns an error if the mark stays locked.
 fn check(name: &str, fault: Option<&str>, message: &str) -> Result<(), String> {
-    let (server, mut session) = fault.into_iter().fold(Cluster::builder(name), Builder::fault).start_session();
+    let (server, mut session) = Cluster::builder(name).fault_if(fault).start_session();
     let setup = "SET client_min_messages = log";
     let notices = UnreadClient::capacity(&server, "postgres", setup);
     let mut client = UnreadClient::connect(&server, "postgres");

@@ -178,10 +178,8 @@ fn rows_of_two_servers_with_one_worker_id_are_refused_caught() {
 /// Rows that were issued before the guard was created pass, whether they are copied or replicated. Rows that were issued afterwards
 /// are refused also while they are copied. The publisher has been given the rows of the subscriber, for example by a copy.
 fn check_older(name: &str, fault: Option<&str>) -> Result<(), String> {
-    let (one, two) = (
-        with_worker(&format!("{name}_1"), 1),
-        server(&format!("{name}_2"), |builder| fault.into_iter().fold(builder, Builder::fault)),
-    );
+    let (one, two) =
+        (with_worker(&format!("{name}_1"), 1), server(&format!("{name}_2"), |builder| builder.fault_if(fault)));
     run(&one, "INSERT INTO orders (customer) SELECT 'old' FROM generate_series(1, 50)");
     let late: i64 = one.connect().one("SELECT snowflake_nextval()");
     run(&two, GUARD);
@@ -248,10 +246,8 @@ fn a_row_that_comes_home_is_refused_and_not_changed() {
 
 /// A trigger on the subscriber inserts rows with new IDs of the subscriber into a table with a guard.
 fn check_audit(name: &str, fault: Option<&str>) -> Result<(), String> {
-    let (one, two) = (
-        with_worker(&format!("{name}_1"), 2),
-        server(&format!("{name}_2"), |builder| fault.into_iter().fold(builder, Builder::fault)),
-    );
+    let (one, two) =
+        (with_worker(&format!("{name}_1"), 2), server(&format!("{name}_2"), |builder| builder.fault_if(fault)));
     run(
         &two,
         "CREATE TABLE audit (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), order_id bigint);

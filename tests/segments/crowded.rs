@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, within};
+use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, within};
 
 use crate::servers::{SOON, empty_registry, server};
 
@@ -52,7 +52,7 @@ fn start(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     for n in 0..NEW {
         owner.one::<i64>(&format!("SELECT snowflake_registry.create_segment('new {n}')"));
     }
-    let server = fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start();
+    let server = server(&format!("{name}_1"), &registry).fault_if(fault).start();
     server.session().run(
         "CREATE ROLE flood LOGIN; CREATE ROLE app LOGIN;
          GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO flood, app",

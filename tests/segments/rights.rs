@@ -1,6 +1,6 @@
 //! Which privileges a role needs to draw, and that a name in a text gives none.
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, sqlstate};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate};
 
 use crate::servers::{DRAW, empty_registry, registry, server};
 
@@ -33,8 +33,7 @@ const THROUGH_COPY: [&str; 3] = [
 /// Role `app` can insert rows, but it can draw only after it was granted the function.
 fn draw_through_copy(name: &str, fault: Option<&str>) -> Result<(), String> {
     let registry = registry(name, 100);
-    let (server, mut owner) =
-        fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start_session();
+    let (server, mut owner) = server(&format!("{name}_1"), &registry).fault_if(fault).start_session();
     owner.run(
         "CREATE ROLE app LOGIN; GRANT pg_execute_server_program TO app;
          CREATE TABLE filled (number bigint DEFAULT snowflake_copy_segment('orders'), n int);
@@ -75,8 +74,7 @@ fn a_privilege_that_copy_does_not_check_is_caught() {
 /// Starts a registry, and a server with a series of kind `dense` and with role `low`, which can connect and create temporary tables.
 pub fn with_series(name: &str, fault: Option<&str>) -> (Cluster, Cluster) {
     let registry = empty_registry(name);
-    let (server, mut owner) =
-        fault.into_iter().fold(server(&format!("{name}_1"), &registry), Builder::fault).start_session();
+    let (server, mut owner) = server(&format!("{name}_1"), &registry).fault_if(fault).start_session();
     owner.run("CREATE ROLE low LOGIN; CREATE SCHEMA AUTHORIZATION low");
     owner.run(CREATE);
     (registry, server)

@@ -3,22 +3,25 @@
 
 use std::thread;
 
-use cluster::{Answer, Builder, Cluster, assert_caught, ensure, sqlstate, waiting};
+use cluster::{Answer, Cluster, assert_caught, ensure, sqlstate, waiting};
 
-/// Role `low` owns the schema of the series, and a second schema with a table that looks like the series.
-const OBJECTS: &str = "
+/// Role `low` owns two schemas, and can rename them. Its trigger function notes which role runs it.
+const SCHEMAS: &str = "
     CREATE ROLE low LOGIN; CREATE SCHEMA books AUTHORIZATION low; CREATE SCHEMA fake AUTHORIZATION low;
-    SELECT snowflake_create_series('books.invoice', 'INV-{n:4}');
-    CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
-    CREATE TABLE invoices (id integer, number text);
-    SELECT snowflake_number_at_commit('invoices', 'number', 'books.invoice');
-    GRANT CREATE ON DATABASE postgres TO low; GRANT INSERT, SELECT, UPDATE (number) ON invoices TO low;
-    SET ROLE low;
-    CREATE TABLE fake.invoice (period text PRIMARY KEY, last_number bigint);
+    CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC; GRANT CREATE ON DATABASE postgres TO low;
+    SET ROLE low; GRANT USAGE ON SCHEMA fake, books TO PUBLIC;
     CREATE FUNCTION fake.caught() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN NEW; END $$;
+    RESET ROLE";
+
+/// One schema contains the series, and the other one a table that looks like the series.
+const SERIES: &str = "
+    SELECT snowflake_create_series('books.invoice', 'INV-{n:4}');
+    CREATE TABLE invoices (id integer, number text);
+    SELECT snowflake_number_at_commit('invoices', 'number', 'books.invoice');
+    SET ROLE low;
+    CREATE TABLE fake.invoice (period text PRIMARY KEY, last_number bigint);
     CREATE TRIGGER caught BEFORE INSERT ON fake.invoice FOR EACH ROW EXECUTE FUNCTION fake.caught();
-    GRANT ALL ON fake.invoice TO PUBLIC; GRANT USAGE ON SCHEMA fake TO PUBLIC;
     RESET ROLE";
 
 const SWAP: &str = "BEGIN; ALTER SCHEMA books RENAME TO former; ALTER SCHEMA fake RENAME TO books; COMMIT";
@@ -29,7 +32,8 @@ const SWAP_BACK: &str = "BEGIN; ALTER SCHEMA books RENAME TO fake; ALTER SCHEMA 
 fn swap(name: &str, faults: &str) -> Result<(), String> {
     let server = Cluster::builder(name).fault(faults).start();
     let mut owner = server.session();
-    owner.run(OBJECTS);
+    owner.run(SCHEMAS);
+    owner.run(SERIES);
     let mut low = server.connect_as("low");
     for insert in ["INSERT INTO invoices VALUES (1)", "SELECT snowflake_serial('books.invoice')"] {
         let mut writer = server.session();
@@ -60,27 +64,23 @@ fn swap(name: &str, faults: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Role `low` owns the schema of the numbered table, and a second schema with a view that looks like the table.
-const VIEW: &str = "
-    CREATE ROLE low LOGIN; CREATE SCHEMA books AUTHORIZATION low; CREATE SCHEMA fake AUTHORIZATION low;
+/// One schema contains the numbered table, and the other one a view that looks like the table.
+const NUMBERED: &str = "
     SELECT snowflake_create_series('invoice', 'INV-{n:4}');
-    CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
     CREATE TABLE books.invoices (id integer, number text);
     SELECT snowflake_number_at_commit('books.invoices', 'number', 'invoice');
-    GRANT CREATE ON DATABASE postgres TO low; GRANT INSERT, SELECT, UPDATE (number) ON books.invoices TO low;
+    GRANT INSERT, SELECT, UPDATE (number) ON books.invoices TO low;
     SET ROLE low;
     CREATE VIEW fake.invoices AS SELECT ctid AS ctid, tableoid AS tableoid, id, number FROM books.invoices;
-    CREATE FUNCTION fake.caught() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN NEW; END $$;
     CREATE TRIGGER caught INSTEAD OF UPDATE ON fake.invoices FOR EACH ROW EXECUTE FUNCTION fake.caught();
-    GRANT ALL ON fake.invoices TO PUBLIC; GRANT USAGE ON SCHEMA fake, books TO PUBLIC;
     RESET ROLE";
 
 /// Swaps the schemas while a session waits for the counter. Returns an error if the trigger of the view has run.
 fn swap_while_waiting(name: &str, fault: Option<&str>) -> Result<(), String> {
-    let server = fault.into_iter().fold(Cluster::builder(name), Builder::fault).start();
+    let server = Cluster::builder(name).fault_if(fault).start();
     let mut owner = server.session();
-    owner.run(VIEW);
+    owner.run(SCHEMAS);
+    owner.run(NUMBERED);
     let (mut low, mut writer) = (server.connect_as("low"), server.session());
     low.run("BEGIN; INSERT INTO books.invoices VALUES (1); SET CONSTRAINTS ALL IMMEDIATE");
     let outcome = thread::scope(|scope| {

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use cluster::{Answer, Builder, Client, Cluster, assert_caught, ensure, sqlstate, waiting};
+use cluster::{Answer, Client, Cluster, assert_caught, ensure, sqlstate, waiting};
 
 const OBJECTS: &str = "
     CREATE ROLE branch LOGIN; CREATE SCHEMA branch AUTHORIZATION branch; CREATE SCHEMA books;
@@ -17,8 +17,7 @@ const OBJECTS: &str = "
     CREATE TABLE branch.north_1 PARTITION OF branch.north FOR VALUES IN (1)";
 
 fn start(name: &str, fault: Option<&str>) -> Cluster {
-    let builder = Cluster::builder(name);
-    fault.into_iter().fold(builder, Builder::fault).start()
+    Cluster::builder(name).fault_if(fault).start()
 }
 
 /// Both for a superuser who makes the trigger for the owner, and for a privilege that is revoked later.

@@ -70,6 +70,11 @@ impl Builder {
         self.set("dynamic_library_path", &library_path).env("SNOWFLAKE_PG_FAULT", name)
     }
 
+    /// Does the same if there is a fault to switch on.
+    pub fn fault_if(self, name: Option<&str>) -> Builder {
+        name.into_iter().fold(self, Builder::fault)
+    }
+
     /// Creates the cluster but does not start it.
     pub fn create(self) -> Cluster {
         let host = Host::get();
