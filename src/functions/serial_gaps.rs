@@ -1,6 +1,10 @@
 //! Finds the numbers of a series that are missing from a table, for example for an auditor.
 
+use std::iter::Peekable;
+use std::vec;
+
 use flake::serial::{Field, Template, Unit};
+use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
@@ -11,6 +15,7 @@ use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::{self, Lock};
 use crate::pg::relation::{self, ANSWERED};
+use crate::pg::role::As;
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
 
@@ -65,7 +70,87 @@ fn snowflake_serial_gaps(
         Some(_) => {}
     }
     let _visible = LocalSetting::without_row_security();
-    TableIterator::new(Gaps::read(&series, &name, &column))
+    let counters = Rows::of_counters(&series).peekable();
+    let serials = Rows::of_serials(table, &name, &column, &series.definition.template).peekable();
+    TableIterator::new(Gaps::find(&series, &column, counters, serials))
+}
+
+/// A period in text form, and its last number, or the number of one of its serials.
+type Row = (Vec<u8>, Option<i64>);
+
+/// The rows of a query on one table. If the caller is a superuser, the query runs as the owner of the table. PostgreSQL
+/// sorts the rows, so that `work_mem` limits the memory.
+struct Rows {
+    table: pg_sys::Oid,
+    cursor: String,
+    read: vec::IntoIter<Row>,
+    is_open: bool,
+}
+
+impl Rows {
+    /// Returns the periods that have a counter, in their order.
+    fn of_counters(series: &Series) -> Rows {
+        let query = format!(
+            "SELECT period::pg_catalog.text, last_number::pg_catalog.int8 FROM {}
+             WHERE pg_catalog.octet_length(period::pg_catalog.text) OPERATOR(pg_catalog.<=) {MAX_PERIOD}
+             ORDER BY period::pg_catalog.text COLLATE pg_catalog.\"C\"",
+            series.name
+        );
+        Rows::open(series.table, &query, &[])
+    }
+
+    /// Returns the serials that match a template, in the order of their periods and numbers.
+    fn of_serials(table: pg_sys::Oid, name: &str, column: &str, template: &Template) -> Rows {
+        // Without OFFSET 0, PostgreSQL would compute the column again for each use.
+        let query = format!(
+            "SELECT {} COLLATE pg_catalog.\"C\", {}::pg_catalog.int8
+             FROM (SELECT ({column})::pg_catalog.text COLLATE pg_catalog.\"C\" FROM {name} OFFSET 0) AS serials (serial)
+             WHERE CASE WHEN pg_catalog.octet_length(serial) OPERATOR(pg_catalog.=) {}
+                   THEN serial OPERATOR(pg_catalog.~) $1 END
+             ORDER BY 1, 2",
+            period(template),
+            field(template, |field| field == Field::Number),
+            template.sample().len()
+        );
+        Rows::open(table, &query, &[TextValue(template.pattern()).into()])
+    }
+
+    /// Runs a query. Its snapshot is that of the calling statement, so that several queries read the same state.
+    fn open(table: pg_sys::Oid, query: &str, arguments: &[DatumWithOid]) -> Rows {
+        let _reader = As::reader(table);
+        let cursor = Spi::connect(|client| client.open_cursor(query, arguments).detach_into_name());
+        Rows { table, cursor, read: Vec::new().into_iter(), is_open: true }
+    }
+
+    /// Reads the next rows. PostgreSQL frees the memory of its own copies when the SPI connection ends.
+    fn fetch(&mut self) -> Result<Vec<Row>, SpiError> {
+        let _reader = As::reader(self.table);
+        Spi::connect(|client| {
+            let mut cursor = client.find_cursor(&self.cursor)?;
+            let rows = cursor.fetch(ROWS)?;
+            let read = rows
+                .map(|row| Ok((row.get::<TextValue>(1)?.expect("a period is not NULL").0, row.get(2)?)))
+                .collect::<Result<Vec<_>, SpiError>>()?;
+            // The cursor is closed after its last row.
+            if !read.is_empty() {
+                cursor.detach_into_name();
+            }
+            Ok(read)
+        })
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        if self.read.as_slice().is_empty() && self.is_open {
+            let read = self.fetch().expect(ANSWERED);
+            self.is_open = !read.is_empty();
+            self.read = read.into_iter();
+        }
+        self.read.next()
+    }
 }
 
 /// The gaps found so far, ordered by period and number.
@@ -76,68 +161,39 @@ struct Gaps<'call> {
 }
 
 impl Gaps<'_> {
-    /// Reads the counters and the serials in one snapshot. PostgreSQL sorts them, so that `work_mem` limits the memory.
-    /// The counter of a period comes before its serials.
-    fn read(series: &Series, table: &str, column: &str) -> Vec<Gap> {
-        let template = &series.definition.template;
-        // Without OFFSET 0, PostgreSQL would compute the column again for each use.
-        let query = format!(
-            "SELECT period, last_number, number
-             FROM (SELECT period::pg_catalog.text, last_number::pg_catalog.int8, NULL::pg_catalog.int8 FROM {}
-                   WHERE pg_catalog.octet_length(period::pg_catalog.text) OPERATOR(pg_catalog.<=) {MAX_PERIOD}
-                   UNION ALL
-                   SELECT {}, NULL, {}::pg_catalog.int8
-                   FROM (SELECT ({column})::pg_catalog.text COLLATE pg_catalog.\"C\" FROM {table} OFFSET 0) AS serials (serial)
-                   WHERE CASE WHEN pg_catalog.octet_length(serial) OPERATOR(pg_catalog.=) {}
-                         THEN serial OPERATOR(pg_catalog.~) $1 END)
-                 AS found (period, last_number, number)
-             ORDER BY period COLLATE pg_catalog.\"C\", number NULLS FIRST",
-            series.name,
-            period(template),
-            field(template, |field| field == Field::Number),
-            template.sample().len()
-        );
+    /// Merges the counters and the serials. The counter of a period comes before its serials.
+    fn find(series: &Series, column: &str, mut counters: Peekable<Rows>, mut serials: Peekable<Rows>) -> Vec<Gap> {
         let mut gaps = Gaps { series, column, found: Vec::new() };
         let mut current = None;
-        let arguments = [TextValue(template.pattern()).into()];
-        let cursor = Spi::connect(|client| client.open_cursor(&query, &arguments).detach_into_name());
         loop {
-            // The rows that were read are freed when the SPI connection ends.
-            let read = Spi::connect(|client| {
-                let mut cursor = client.find_cursor(&cursor)?;
-                let rows = cursor.fetch(ROWS)?;
-                let read = rows
-                    .map(|row| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?)))
-                    .collect::<Result<Vec<_>, SpiError>>()?;
-                // The cursor is closed after its last row.
-                if !read.is_empty() {
-                    cursor.detach_into_name();
-                }
-                Ok::<_, SpiError>(read)
-            })
-            .expect(ANSWERED);
-            if read.is_empty() {
+            let counter = counters.next_if(|(key, _)| serials.peek().is_none_or(|(next, _)| key <= next));
+            if let Some((key, last)) = counter {
+                gaps.period(&mut current, key).last = last;
+            } else if let Some((key, number)) = serials.next() {
+                let number = number.expect("the number of a serial is not NULL");
+                gaps.note(&mut current, key, number);
+            } else {
                 gaps.end(current);
                 return gaps.found;
-            }
-            for (key, last, number) in read {
-                gaps.note(&mut current, key.expect("a period is not NULL").0, last, number);
             }
         }
     }
 
-    /// Processes a counter, or the number of a serial and the gap before it.
-    fn note(&mut self, current: &mut Option<PeriodScan>, key: Vec<u8>, last: Option<i64>, number: Option<i64>) {
+    /// Returns the scan of a period, and ends the scan of the one before it.
+    fn period<'scan>(&mut self, current: &'scan mut Option<PeriodScan>, key: Vec<u8>) -> &'scan mut PeriodScan {
         if current.as_ref().is_none_or(|period| period.key != key) {
             self.end(current.take());
-            let is_valid = self.series.definition.template.period_of_key(&key).is_some();
-            *current = Some(PeriodScan { key, is_valid, next: self.series.definition.start, last: None });
         }
-        let period = current.as_mut().expect("a period was begun");
-        let Some(number) = number else {
-            period.last = last;
-            return;
-        };
+        let definition = &self.series.definition;
+        current.get_or_insert_with(|| {
+            let is_valid = definition.template.period_of_key(&key).is_some();
+            PeriodScan { key, is_valid, next: definition.start, last: None }
+        })
+    }
+
+    /// Processes the number of a serial, and the gap before it.
+    fn note(&mut self, current: &mut Option<PeriodScan>, key: Vec<u8>, number: i64) {
+        let period = self.period(current, key);
         if period.is_valid {
             // Numbers that were not issued are not gaps.
             let last = period.last.map_or(number - 1, |last| last.min(number - 1));

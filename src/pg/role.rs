@@ -17,8 +17,13 @@ impl As {
     /// Makes this role the current one. Statements cannot change the role, create temporary objects, or queue triggers
     /// for the end of the transaction.
     pub fn new(role: pg_sys::Oid) -> As {
+        As::with(role, 0)
+    }
+
+    /// The same, with more flags of PostgreSQL's security context.
+    fn with(role: pg_sys::Oid, more: u32) -> As {
+        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION | more;
         let mut before = As { role: pg_sys::InvalidOid, context: 0 };
-        let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
         // SAFETY: the functions read and set variables of this process. The role owns a table, so it exists.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut before.role, &raw mut before.context);
@@ -28,11 +33,12 @@ impl As {
     }
 
     /// Makes the owner of a table the current role if the current role is a superuser. The planner calls functions that
-    /// the owner has used in indexes and constraints, and they would otherwise run as the superuser. The code of a view
-    /// runs with the caller's privileges in any case, so nothing changes for a view.
+    /// the owner has used in indexes and constraints, and they would otherwise run as the superuser. Like a superuser,
+    /// the owner then reads all rows, even if row security is forced for the owner. The code of a view runs with the
+    /// caller's privileges in any case, so nothing changes for a view.
     pub fn reader(table: pg_sys::Oid) -> Option<As> {
         let owner = relation::owner(table).filter(|_| is_superuser() && relation::is_table(table));
-        owner.filter(|_| !faults::on(Fault::ReadAsCaller)).map(As::new)
+        owner.filter(|_| !faults::on(Fault::ReadAsCaller)).map(|owner| As::with(owner, pg_sys::SECURITY_NOFORCE_RLS))
     }
 }
 

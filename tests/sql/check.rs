@@ -345,26 +345,34 @@ fn a_table_that_is_renamed_during_the_wait_is_the_one_that_is_read() {
     }
 }
 
-/// A superuser reads a table. Its owner, the role `low`, has used a function in the predicate of an index, which the planner calls.
+/// A superuser reads two tables. Their owner, the role `low`, has used a function in the predicate of an index, which the planner calls.
 /// Returns an error if the function has run with other privileges than those of its owner.
 fn check_owner(name: &str, fault: Option<&str>) -> Result<(), String> {
     let server = Cluster::builder(name).fault_if(fault).start();
     let mut session = server.session();
     session.run(
         "CREATE ROLE low LOGIN; CREATE SCHEMA low AUTHORIZATION low; CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
-         SET ROLE low; CREATE TABLE low.orders (id bigint); INSERT INTO low.orders VALUES (1);
+         SET ROLE low; CREATE TABLE low.orders (id bigint, number text); INSERT INTO low.orders VALUES (1, 'N-0002');
+         SET search_path = public, low; SELECT snowflake_create_series('low.invoice', 'N-{n:4}'); RESET search_path;
+         INSERT INTO low.invoice VALUES ('', 2);
          CREATE FUNCTION low.note() RETURNS void LANGUAGE sql AS 'INSERT INTO public.ran VALUES (current_user)';
          CREATE FUNCTION low.yes(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
              'BEGIN PERFORM low.note(); RETURN true; END';
-         CREATE INDEX ON low.orders (id) WHERE low.yes(1); RESET ROLE; TRUNCATE ran",
+         CREATE INDEX ON low.orders (id) WHERE low.yes(1); CREATE INDEX ON low.invoice (period) WHERE low.yes(1);
+         RESET ROLE; TRUNCATE ran",
     );
-    for call in ["SELECT snowflake_check('low.orders')", "SELECT snowflake_set_mark(2, 'low.orders')"] {
+    let gaps = "SELECT gaps::text FROM snowflake_serial_gaps('low.orders', 'number', 'low.invoice') AS gaps";
+    for call in ["SELECT snowflake_check('low.orders')", "SELECT snowflake_set_mark(2, 'low.orders')", gaps] {
         let code = session.code(call);
         let ran: Vec<String> = session.all("SELECT who::text FROM ran WHERE who <> 'low'");
         ensure!(ran.is_empty(), "{call} runs code of the owner as {ran:?}");
         assert_eq!(code, None, "{call}");
     }
-    assert_eq!(check(&mut session, "'low.orders'"), [row("unexpected worker", 0, 1, 1, 1)]);
+    for policy in ["", "ALTER TABLE low.orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"] {
+        session.run(policy);
+        assert_eq!(check(&mut session, "'low.orders'"), [row("unexpected worker", 0, 1, 1, 1)]);
+        assert_eq!(session.one::<String>(gaps), "(\"\",1,1)");
+    }
     Ok(())
 }
 
