@@ -107,7 +107,7 @@ fn check(
 fn no_id_comes_twice_without_the_library() {
     let script = script("history");
     let asks = &[Ask::Nextval, Ask::Many, Ask::Batch, Ask::Reserve, Ask::Insert, Ask::Rollback];
-    let (times, least) = (rounds(250, 5), rounds(10_000_000, 30_000) as usize);
+    let (times, least) = (rounds(250, 5), rounds(1_000_000, 30_000) as usize);
     check(("history", &script), 16, asks, (ALL, times), least).unwrap();
 }
 
