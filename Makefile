@@ -123,10 +123,10 @@ bench-plot:
 	@cargo run --quiet --profile bench -p bench --bin plot
 
 bench-against: setup
-	@scripts/against "$(REV)"
+	@scripts/bench-against "$(REV)"
 
 bench-starvation: setup
-	@scripts/against "$(REV)" starvation
+	@scripts/bench-against "$(REV)" starvation
 
 setup-package:
 	@scripts/setup package

@@ -1,4 +1,4 @@
--- Claims. crates/flake/src/fleet/registry/claim.rs explains why each rule is needed.
+-- Claims. crates/flake/src/fleet/registry_model/claim.rs explains why each rule is needed.
 
 -- The worker IDs that a claim can get. Each pair of elements is a range from "first" up to, but not including, "past". Every grant
 -- begins one margin above "floor". If "tails" is true, a holder whose renewal was lost can still hold a worker ID whose bound has

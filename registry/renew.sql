@@ -1,4 +1,4 @@
--- Renewals. crates/flake/src/fleet/registry/renew.rs explains why each rule is needed.
+-- Renewals. crates/flake/src/fleet/registry_model/renew.rs explains why each rule is needed.
 
 -- Returns true if a renewal proves that the registry has lost changes.
 CREATE FUNCTION snowflake_registry.knows_more(

@@ -1,4 +1,4 @@
--- Segments: blocks of a tag's numbers. crates/flake/src/fleet/tag.rs explains why each rule is needed.
+-- Segments: blocks of a tag's numbers. crates/flake/src/fleet/registry_model/tag.rs explains why each rule is needed.
 
 CREATE FUNCTION snowflake_registry.check_tag(tag text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- The tags of segments. crates/flake/src/fleet/tag.rs explains why each rule is needed.
+-- The tags of segments. crates/flake/src/fleet/registry_model/tag.rs explains why each rule is needed.
 
 -- Stores a new tag. The caller holds the lock FOR UPDATE on the row of the fleet. The skips of all lives after "life" apply to the
 -- tag.

@@ -1,6 +1,6 @@
 //! `make run` and `make run-fleet`: private servers that take orders whose keys are snowflakes.
 
-mod copy;
+mod copied_server;
 mod fleet;
 mod run;
 mod run_fleet;

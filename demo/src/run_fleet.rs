@@ -6,7 +6,7 @@ use std::time::Instant;
 use cluster::{Answer, Client, Cluster, check_unique, typed};
 
 use crate::fleet::{RunningFleet, SERVERS, worker_id};
-use crate::{copy, shop};
+use crate::{copied_server, shop};
 
 const SESSIONS: u32 = 4;
 
@@ -61,7 +61,7 @@ pub fn run() {
     unique.unwrap_or_else(|reason| panic!("{reason}"));
 
     drop(shops);
-    copy::show(&mut fleet);
+    copied_server::show(&mut fleet);
 
     println!("\nTo connect:   {}", shop::psql(&fleet.servers[0].0, "shop"));
     println!("The registry: {}", shop::psql(&fleet.registry, "fleet"));

@@ -2,7 +2,8 @@
 //!
 //! A session keeps an [`Identity`] with the worker ID for which the state is loaded. After each draw, it compares the
 //! number of the identity's assignment with the state's ([`flake::Assignment`]). If the registrar has published a
-//! different worker ID, the first session that notices this loads the state for the new worker ID.
+//! different worker ID, the first session that notices this loads the state for the new worker ID. The module
+//! [`crate::generator::bound`] stops sessions at the end of the lease.
 
 use std::time::Duration;
 

@@ -2,10 +2,11 @@
 //! and, if a synchronous standby is configured, acknowledged by it.
 //!
 //! To extend the reservation, a session prepares a new one, writes its mark, and publishes the reservation once the
-//! mark is durable. The session that notices that half of the reservation has been used does this, while other sessions
-//! continue to draw from the rest. No lock is held during a wait, and every wait can be cancelled. A mark that was
-//! written but is not known to be durable is pending in shared memory. The next session that extends the reservation
-//! waits for this mark and publishes the reservation, so the work of a session that times out is not lost.
+//! mark is durable. [`flake::Reservation`] determines how far ahead the new reservation extends. The session that
+//! notices that half of the reservation has been used does this, while other sessions continue to draw from the rest. No
+//! lock is held during a wait, and every wait can be cancelled. A mark that was written but is not known to be durable
+//! is pending in shared memory. The next session that extends the reservation waits for this mark and publishes the
+//! reservation, so the work of a session that times out is not lost.
 
 use std::time::Duration;
 

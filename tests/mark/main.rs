@@ -8,7 +8,7 @@ mod never_back;
 mod set_mark;
 mod start;
 mod storage;
-mod unread;
+mod unread_message;
 mod witness;
 mod witness_lock;
 mod worker;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cluster::{command, ensure, major, output, repository};
 
+use crate::debian_root::Tree;
 use crate::page::{LOOK, ORDERS, seen, typed};
-use crate::tree::Tree;
 
 /// Runs SQL in database `postgres` of the tree's server.
 fn sql(tree: &Tree, text: &str) -> Result<String, String> {

@@ -9,8 +9,9 @@ use cluster::{
 };
 
 use crate::build::{Packages, VERSION};
+use crate::debian_root::{self, Tree};
 use crate::page::{LOOK, ORDERS, seen, settings, typed};
-use crate::{archive, build, check, debian, tree};
+use crate::{archive, build, check, debian};
 
 #[test]
 fn both_packages_hold_what_they_should() {
@@ -94,14 +95,14 @@ fn a_package_that_is_not_as_debian_wants_it_is_caught() {
 
 #[test]
 fn the_debian_package_works_in_a_debian_that_has_nothing_else() {
-    let Some(tree) = tree::Tree::fresh("works") else { return };
+    let Some(tree) = Tree::fresh("works") else { return };
     debian::check(&tree, &Packages::built().debian, &settings()).unwrap();
     debian::check_removal(&tree).unwrap();
 }
 
 #[test]
 fn a_debian_without_the_package_is_caught() {
-    let Some(tree) = tree::Tree::fresh("lacks") else { return };
+    let Some(tree) = Tree::fresh("lacks") else { return };
     tree.run(&format!("pg_ctlcluster {} main start", major())).unwrap();
     assert_caught(debian::check_session(&tree), "extension \"snowflake_pg\" is not available");
     // A file installed by hand, in a directory outside of the package.
@@ -193,7 +194,7 @@ fn the_client_of_pgxn_installs() {
     }
     for line in typed("sh pgxn") {
         // The page says so for a user who is not root.
-        let line = if tree::is_root() { line } else { line.replace(" ./", " --sudo env ./") };
+        let line = if debian_root::is_root() { line } else { line.replace(" ./", " --sudo env ./") };
         let mut shell = command("sh");
         // The version is that of pg_config, not that of the environment.
         shell.args(["-e", "-c", &line]).current_dir(repository()).env_remove("PG").env_remove("PG_CONFIG");
@@ -256,7 +257,7 @@ fn the_tests_of_the_debian_package_pass_in_an_empty_debian() {
     if !thorough() {
         return;
     }
-    let Some(tree) = tree::Tree::fresh("tests") else { return };
+    let Some(tree) = Tree::fresh("tests") else { return };
     debian::prepare_tests(&tree, &Packages::built().debian).unwrap();
     debian::check_tests(&tree).unwrap();
     tree.run("echo one more line >>sources/tests/pg_regress/expected/default_text.out").unwrap();
@@ -266,14 +267,14 @@ fn the_tests_of_the_debian_package_pass_in_an_empty_debian() {
 /// The same script tries the packages of a release in new containers.
 #[test]
 fn the_script_that_tries_a_package_works_in_an_empty_debian() {
-    let Some(tree) = tree::Tree::fresh("try") else { return };
+    let Some(tree) = Tree::fresh("try") else { return };
     tree.write(&format!("/etc/postgresql/{}/main/conf.d/other_port.conf", major()), "port = 5433\n");
     debian::check_try(&tree, &Packages::built().debian).unwrap();
 }
 
 #[test]
 fn a_package_that_does_not_work_is_caught() {
-    let Some(tree) = tree::Tree::fresh("try_lacks") else { return };
+    let Some(tree) = Tree::fresh("try_lacks") else { return };
     let scratch = Scratch::new("packages_lacks");
     let unpacked = Packages::built().unpack_debian(&scratch);
     let update = format!("usr/share/postgresql/{}/extension/snowflake_pg--0.1.0--{VERSION}.sql", major());

@@ -2,7 +2,6 @@
 //! twice. Each promise has a control: a server that breaks one rule. How the registry assigns blocks is tested in `tests/registry`, and
 //! how sessions share a block in `crates/flake`.
 
-mod alone;
 mod away;
 mod cost;
 mod crash;
@@ -13,11 +12,12 @@ mod fenced;
 mod holder;
 mod ledger;
 mod lost;
-mod past;
+mod past_periods;
 mod refusals;
 mod rights;
 mod series;
 mod servers;
 mod slots;
 mod unknown;
+mod unserved;
 mod view;

@@ -1,5 +1,6 @@
 //! Fairness between bulk requests, which are requests for more than one word, and requests for one word. Neither kind
-//! of request can keep the other waiting forever.
+//! of request can keep the other waiting forever. The modules `throttle` and `turn` contain the rules of fairness
+//! between requests of the same kind.
 //!
 //! Bulk requests leave half of the run-ahead to requests for one word. If requests for one word use all of the
 //! run-ahead, a bulk request becomes *overdue*, and is then granted like a request for one word.

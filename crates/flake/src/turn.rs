@@ -1,5 +1,5 @@
 //! Takes turns when callers request more words than the layout has: after a caller has waited for a word, it leaves the
-//! next words to other waiting callers.
+//! next words to other waiting callers. The modules `throttle` and `bulk` contain the other rules of fairness.
 //!
 //! If a tick is at least as long as the run-ahead, all words of the tick become available at the same time. The caller
 //! that wakes up first could then take all of them, with successive requests, before the next caller is awake. In this

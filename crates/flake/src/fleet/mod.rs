@@ -65,13 +65,9 @@ mod message;
 mod point;
 mod record;
 #[cfg(feature = "reference")]
-mod registry;
+mod registry_model;
 mod ring;
-#[cfg(feature = "reference")]
-mod rows;
 mod statement;
-#[cfg(feature = "reference")]
-mod tag;
 mod windows;
 
 pub use member::{Effect, Grant, Member, MemberIdentity, MemberStanding};
@@ -81,11 +77,10 @@ pub use point::{
 };
 pub use record::{RECORD_SIZE, Record, USED_OFFSET};
 #[cfg(feature = "reference")]
-pub use registry::{Moment, Registry};
+pub use registry_model::{
+    Begun, Cursor, Fleet, Kept, LAST_NUMBER, Moment, NoBlock, Registry, RegistryRow, ReportAnswer, Skip, Source,
+    TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS,
+};
 pub use ring::Ring;
-#[cfg(feature = "reference")]
-pub use rows::{Cursor, Fleet, RegistryRow, Source};
 pub use statement::{Statement, micros};
-#[cfg(feature = "reference")]
-pub use tag::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, Skip, TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS};
 pub use windows::{BLOCKS_IN_WINDOW, WINDOW, lost_windows};

@@ -12,7 +12,7 @@ mod holds;
 #[path = "../fleet/invariants.rs"]
 #[allow(dead_code)]
 mod invariants;
-mod needed;
+mod needed_rules;
 #[path = "../fleet/owner.rs"]
 mod owner;
 mod page;

@@ -40,7 +40,7 @@ impl FleetWorld {
     }
 }
 
-/// The upgrade of a registry, as `registry/upgraded.sql`.
+/// The upgrade of a registry, as `registry/upgrade_end.sql`.
 fn upgrade(fault: FleetFault, registry: &mut Registry, moment: &Moment) {
     if !is_earlier(registry) {
         return;

@@ -21,8 +21,9 @@
 //! ID in a failover, or in several failovers in a row. While the spare worker IDs are in quarantine, each timeline
 //! grants those of its own *slice*, which earlier timelines did not grant.
 
-use super::super::{Point, RegistryRow, Source};
-use super::{Moment, Registry};
+use crate::fleet::Point;
+
+use super::{Moment, Registry, RegistryRow, Source};
 
 impl Registry {
     /// Returns true during a quarantine and for one margin after its end.

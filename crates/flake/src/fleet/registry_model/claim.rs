@@ -4,8 +4,9 @@ use core::ops::Range;
 
 use crate::Node;
 
-use super::super::{ClaimRequest, FIRST_GRANT, Point, RegistryAnswer, RegistryRefusal, RegistryRow, Ring};
-use super::Registry;
+use crate::fleet::{ClaimRequest, FIRST_GRANT, Point, RegistryAnswer, RegistryRefusal, Ring};
+
+use super::{Registry, RegistryRow};
 
 /// The worker IDs that a claim can currently get.
 struct Offer {

@@ -7,8 +7,9 @@
 
 use crate::Node;
 
-use super::super::{Point, RegistryRow, Ring, Uuid};
-use super::{Moment, Registry};
+use crate::fleet::{Point, Ring, Uuid};
+
+use super::{Moment, Registry, RegistryRow};
 
 impl Registry {
     /// Reserves a worker ID and returns the lowest ID that its database may issue. Reserves nothing and returns `None`

@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use crate::Node;
 
-use super::super::{
-    COUNT_SLACK, Loss, Point, PointSpan, RegistryAnswer, RegistryRefusal, RegistryRow, RenewRequest, Ring, SPARE_LEASE,
+use crate::fleet::{
+    COUNT_SLACK, Loss, Point, PointSpan, RegistryAnswer, RegistryRefusal, RenewRequest, Ring, SPARE_LEASE,
 };
-use super::Registry;
+
+use super::{Registry, RegistryRow};
 
 impl Registry {
     pub(super) fn renew(&mut self, now: Point, renew: &RenewRequest) -> RegistryAnswer {

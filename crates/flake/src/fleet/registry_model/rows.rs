@@ -2,7 +2,7 @@
 
 use crate::IdFormat;
 
-use super::{Point, Uuid};
+use crate::fleet::{Point, Uuid};
 
 /// The server that runs the registry. These values change when the registry's data comes from a backup or a standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

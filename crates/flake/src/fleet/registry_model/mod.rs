@@ -3,17 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::fleet::{Call, MAX_LEASE, MIN_LEASE, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, Scale, Uuid};
 use crate::{IdFormat, Node};
-
-use super::{
-    Call, Cursor, Fleet, MAX_LEASE, MIN_LEASE, Point, RegistryAnswer, RegistryRefusal, RegistryRequest, RegistryRow,
-    Scale, Source, Uuid,
-};
 
 mod claim;
 mod life;
 mod renew;
 mod reserve;
+mod rows;
+mod tag;
+
+pub use rows::{Cursor, Fleet, RegistryRow, Source};
+pub use tag::{Begun, Kept, LAST_NUMBER, NoBlock, ReportAnswer, Skip, TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS};
 
 /// The values that the registry's server adds to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

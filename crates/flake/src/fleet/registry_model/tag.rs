@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
+use crate::fleet::{BLOCKS_IN_WINDOW, Uuid, WINDOW, lost_windows};
 
 /// The highest number of a tag. The next number must still fit into a `bigint`.
 pub const LAST_NUMBER: i64 = i64::MAX - 1;
@@ -134,7 +134,7 @@ pub enum ReportAnswer {
 /// If a registry's state is older than its answers, the registry has lost the records of blocks that servers use. In a
 /// new life, every tag continues above all numbers that lost blocks may have contained. This skip is limited, because a
 /// tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one
-/// [`MARGIN`](super::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
+/// [`MARGIN`](crate::fleet::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
 /// cancel it.
 ///
 /// The tag itself may also have been lost. An administrator who creates the tag again chooses its first number.
