@@ -23,7 +23,7 @@ use fleet::{grant, record};
 use functions::series_rights;
 use generator::{current, witness};
 use os::backtrace;
-use pg::{label, utility};
+use pg::{security_label, utility};
 use segments::slots;
 use server::{log, shmem, stats};
 use workers::{mark_worker, registrar, standby_watch};
@@ -74,7 +74,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     backtrace::disable();
-    label::provide(series_rights::check_label);
+    security_label::provide(series_rights::check_label);
     // SAFETY: the flag is a plain variable of this process, which PostgreSQL sets before it calls this function.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;

@@ -10,7 +10,7 @@ use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::message::serial::SerialProblem;
 use crate::pg::text_arg::shown;
-use crate::pg::{function, label, relation, role};
+use crate::pg::{function, relation, role, security_label};
 
 /// The function on which the owner of a series needs the EXECUTE privilege.
 const DRAW: &CStr = c"snowflake_segment_nextval";
@@ -19,7 +19,7 @@ const DRAW: &CStr = c"snowflake_segment_nextval";
 pub fn give(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), SerialProblem> {
     check_table(table, schema)?;
     check_others(table, tag)?;
-    label::set(table, tag);
+    security_label::set(table, tag);
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub fn check(table: pg_sys::Oid, tag: &[u8], schema: pg_sys::Oid) -> Result<(), 
         return Ok(());
     }
     check_table(table, schema)?;
-    if label::has(table, tag) {
+    if security_label::has(table, tag) {
         return Ok(());
     }
     let label = relation::utf8(&relation::literal(tag)).trim().into();
@@ -69,7 +69,7 @@ fn check_table(table: pg_sys::Oid, schema: pg_sys::Oid) -> Result<(), SerialProb
 
 /// Checks that no other table has this tag. A renamed table keeps its tag.
 fn check_others(table: pg_sys::Oid, tag: &[u8]) -> Result<(), SerialProblem> {
-    match label::holder(tag, table) {
+    match security_label::holder(tag, table) {
         Some(other) => Err(SerialProblem::SharedTag { series: name(table), other: name(other) }),
         None => Ok(()),
     }

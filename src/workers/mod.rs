@@ -1,4 +1,5 @@
-//! The background workers.
+//! The background workers. The module [`crate::pg::background_worker`] registers them, and notices if no
+//! slot is available.
 
 pub mod mark_worker;
 pub mod registrar;

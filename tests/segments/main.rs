@@ -2,7 +2,6 @@
 //! twice. Each promise has a control: a server that breaks one rule. How the registry assigns blocks is tested in `tests/registry`, and
 //! how sessions share a block in `crates/flake`.
 
-mod away;
 mod cost;
 mod crash;
 mod crowded;
@@ -14,6 +13,7 @@ mod ledger;
 mod lost;
 mod past_periods;
 mod refusals;
+mod registry_away;
 mod rights;
 mod series;
 mod servers;

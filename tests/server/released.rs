@@ -1,4 +1,4 @@
-//! The base scripts of released versions stay as they were released: `scripts/freeze` keeps them, with their checksums.
+//! The base scripts of released versions stay as they were released: `scripts/freeze-sql` keeps them, with their checksums.
 
 use std::fs;
 

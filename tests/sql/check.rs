@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{
-    Answer, Ask, Client, Cluster, Load, assert_caught, block_with, blocks, ensure, page, sqlstate, typed, waiting,
-    within,
-};
+use cluster::{Answer, Ask, Client, Cluster, Load, block_with, blocks, page, typed, within};
 
 const INTEGERS: &str = "Pass a column of type bigint. If the IDs are stored as text, create a view that converts them with \
      snowflake_from_text(), and pass that view.";
@@ -310,78 +307,4 @@ fn the_query_over_all_tables_takes_those_with_numbers_and_no_others() {
     let mut lines: Vec<&str> = found.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["keys|not an ID|||1|-2|-2", "numbers|not an ID|||1|-1|-1"]);
-}
-
-/// While a call waits for its table, the table is renamed, and a table without rows takes the name.
-#[test]
-fn a_table_that_is_renamed_during_the_wait_is_the_one_that_is_read() {
-    let (server, mut session) = Cluster::builder("check_renamed").start_session();
-    session.run("SELECT snowflake_create_series('invoice', 'N-{n:4}')");
-    session.run("SELECT snowflake_serial('invoice'), snowflake_serial('invoice')");
-    for (call, expected) in [
-        ("SELECT count(*) FROM snowflake_check(ORDERS)", Ok(1)),
-        (
-            "SELECT sum(last_number - first_number + 1)::bigint FROM snowflake_serial_gaps(ORDERS, 'number', 'invoice')",
-            Ok(1),
-        ),
-        ("SELECT snowflake_set_mark(1, ORDERS)", Err("55000".to_string())),
-    ] {
-        session.run(
-            "DROP TABLE IF EXISTS orders, former; CREATE TABLE orders (id bigint, number text);
-             INSERT INTO orders SELECT snowflake_nextval(), 'N-0001'; INSERT INTO orders SELECT id FROM orders;
-             CREATE TABLE other (LIKE orders)",
-        );
-        let oid: i64 = session.one("SELECT 'orders'::regclass::oid::bigint");
-        let call = call.replace("ORDERS", &format!("{oid}::regclass"));
-        session.run("BEGIN; LOCK TABLE orders");
-        let mut caller = server.session();
-        let outcome = thread::scope(|scope| {
-            let caller = scope.spawn(|| caller.query_one(&call, &[]).map(|row| row.get::<_, i64>(0)));
-            assert!(waiting(&mut server.session(), || caller.is_finished()), "{call} does not wait");
-            session.run("ALTER TABLE orders RENAME TO former; ALTER TABLE other RENAME TO orders; COMMIT");
-            caller.join().expect("a caller")
-        });
-        assert_eq!(outcome.map_err(|error| sqlstate(&error).0), expected, "{call}");
-    }
-}
-
-/// A superuser reads two tables. Their owner, the role `low`, has used a function in the predicate of an index, which the planner calls.
-/// Returns an error if the function has run with other privileges than those of its owner.
-fn check_owner(name: &str, fault: Option<&str>) -> Result<(), String> {
-    let server = Cluster::builder(name).fault_if(fault).start();
-    let mut session = server.session();
-    session.run(
-        "CREATE ROLE low LOGIN; CREATE SCHEMA low AUTHORIZATION low; CREATE TABLE ran (who name); GRANT INSERT ON ran TO PUBLIC;
-         SET ROLE low; CREATE TABLE low.orders (id bigint, number text); INSERT INTO low.orders VALUES (1, 'N-0002');
-         SET search_path = public, low; SELECT snowflake_create_series('low.invoice', 'N-{n:4}'); RESET search_path;
-         INSERT INTO low.invoice VALUES ('', 2);
-         CREATE FUNCTION low.note() RETURNS void LANGUAGE sql AS 'INSERT INTO public.ran VALUES (current_user)';
-         CREATE FUNCTION low.yes(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
-             'BEGIN PERFORM low.note(); RETURN true; END';
-         CREATE INDEX ON low.orders (id) WHERE low.yes(1); CREATE INDEX ON low.invoice (period) WHERE low.yes(1);
-         RESET ROLE; TRUNCATE ran",
-    );
-    let gaps = "SELECT gaps::text FROM snowflake_serial_gaps('low.orders', 'number', 'low.invoice') AS gaps";
-    for call in ["SELECT snowflake_check('low.orders')", "SELECT snowflake_set_mark(2, 'low.orders')", gaps] {
-        let code = session.code(call);
-        let ran: Vec<String> = session.all("SELECT who::text FROM ran WHERE who <> 'low'");
-        ensure!(ran.is_empty(), "{call} runs code of the owner as {ran:?}");
-        assert_eq!(code, None, "{call}");
-    }
-    for policy in ["", "ALTER TABLE low.orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"] {
-        session.run(policy);
-        assert_eq!(check(&mut session, "'low.orders'"), [row("unexpected worker", 0, 1, 1, 1)]);
-        assert_eq!(session.one::<String>(gaps), "(\"\",1,1)");
-    }
-    Ok(())
-}
-
-#[test]
-fn a_superuser_runs_code_of_the_owner_only_as_the_owner() {
-    check_owner("check_owner", None).unwrap();
-}
-
-#[test]
-fn a_superuser_who_reads_as_itself_is_caught() {
-    assert_caught(check_owner("check_caller", Some("ReadAsCaller")), "runs code of the owner as");
 }

@@ -7,7 +7,7 @@ use crate::fleet::{Call, MAX_LEASE, MIN_LEASE, Point, RegistryAnswer, RegistryRe
 use crate::{IdFormat, Node};
 
 mod claim;
-mod life;
+mod quarantine;
 mod renew;
 mod reserve;
 mod rows;

@@ -207,8 +207,8 @@ $$;
 -- Begins a new life. The caller holds the lock FOR UPDATE on the row of the fleet. If a renewal was more recent than the registry,
 -- "told" is the life in that renewal. "told" is 0 if the owner begins the life, and NULL if the registry has moved to a different
 -- place. The rows in "node" do not change, because the quarantine covers every grant that may have been lost. The rows in "segment"
--- do not change, because a row in "skip" records how many numbers each tag skips. crates/flake/src/fleet/registry_model/life.rs explains
--- why each rule is needed.
+-- do not change, because a row in "skip" records how many numbers each tag skips.
+-- crates/flake/src/fleet/registry_model/quarantine.rs explains why each rule is needed.
 CREATE FUNCTION snowflake_registry.begin_life(
     f snowflake_registry.fleet, i snowflake_registry.identity, told bigint, now_at timestamptz, why text DEFAULT NULL
 ) RETURNS snowflake_registry.fleet
