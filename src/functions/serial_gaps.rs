@@ -6,7 +6,7 @@ use std::vec;
 use flake::serial::{Field, Template, Unit};
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
+use pgrx::spi::SpiHeapTupleData;
 
 use crate::functions::series_definition::{Series, SeriesKind};
 use crate::message::argument::ArgumentProblem;
@@ -14,7 +14,8 @@ use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::local_setting::LocalSetting;
 use crate::pg::locked::{self, Lock};
-use crate::pg::relation::{self, ANSWERED};
+use crate::pg::pinned_cursor::PinnedCursor;
+use crate::pg::relation;
 use crate::pg::role::As;
 use crate::pg::text_arg::{self, Text};
 use crate::pg::text_value::TextValue;
@@ -78,13 +79,12 @@ fn snowflake_serial_gaps(
 /// A period in text form, and its last number, or the number of one of its serials.
 type Row = (Vec<u8>, Option<i64>);
 
-/// The rows of a query on one table. If the caller is a superuser, the query runs as the owner of the table. PostgreSQL
-/// sorts the rows, so that `work_mem` limits the memory.
+/// The rows of a query on one table, read with the snapshot of the calling statement. If the caller is a superuser, the
+/// query runs as the owner of the table. PostgreSQL sorts the rows, so that `work_mem` limits the memory.
 struct Rows {
     table: pg_sys::Oid,
-    cursor: String,
+    cursor: PinnedCursor,
     read: vec::IntoIter<Row>,
-    is_open: bool,
 }
 
 impl Rows {
@@ -115,28 +115,9 @@ impl Rows {
         Rows::open(table, &query, &[TextValue(template.pattern()).into()])
     }
 
-    /// Runs a query. Its snapshot is that of the calling statement, so that several queries read the same state.
     fn open(table: pg_sys::Oid, query: &str, arguments: &[DatumWithOid]) -> Rows {
         let _reader = As::reader(table);
-        let cursor = Spi::connect(|client| client.open_cursor(query, arguments).detach_into_name());
-        Rows { table, cursor, read: Vec::new().into_iter(), is_open: true }
-    }
-
-    /// Reads the next rows. PostgreSQL frees the memory of its own copies when the SPI connection ends.
-    fn fetch(&mut self) -> Result<Vec<Row>, SpiError> {
-        let _reader = As::reader(self.table);
-        Spi::connect(|client| {
-            let mut cursor = client.find_cursor(&self.cursor)?;
-            let rows = cursor.fetch(ROWS)?;
-            let read = rows
-                .map(|row| Ok((row.get::<TextValue>(1)?.expect("a period is not NULL").0, row.get(2)?)))
-                .collect::<Result<Vec<_>, SpiError>>()?;
-            // The cursor is closed after its last row.
-            if !read.is_empty() {
-                cursor.detach_into_name();
-            }
-            Ok(read)
-        })
+        Rows { table, cursor: PinnedCursor::open(query, arguments), read: Vec::new().into_iter() }
     }
 }
 
@@ -144,10 +125,12 @@ impl Iterator for Rows {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        if self.read.as_slice().is_empty() && self.is_open {
-            let read = self.fetch().expect(ANSWERED);
-            self.is_open = !read.is_empty();
-            self.read = read.into_iter();
+        if self.read.as_slice().is_empty() {
+            let _reader = As::reader(self.table);
+            let row = |row: SpiHeapTupleData<'_>| {
+                Ok((row.get::<TextValue>(1)?.expect("a period is not NULL").0, row.get(2)?))
+            };
+            self.read = self.cursor.fetch(ROWS, row).into_iter();
         }
         self.read.next()
     }

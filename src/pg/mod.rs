@@ -16,6 +16,7 @@ pub mod libpq;
 pub mod local_setting;
 pub mod locked;
 pub mod partition;
+pub mod pinned_cursor;
 pub mod plain;
 pub mod plans;
 pub mod privilege;

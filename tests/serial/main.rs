@@ -6,6 +6,7 @@ mod encodings;
 mod failover;
 mod fuzz;
 mod gapless;
+mod interrupted_gaps;
 mod replaced;
 mod reported;
 mod restored;
