@@ -17,6 +17,7 @@ use crate::pg::fired::{Fired, Timing, TriggerEvent, Version};
 use crate::pg::function::Called;
 use crate::pg::locked::Lock;
 use crate::pg::relation::{self, ANSWERED, Name};
+use crate::pg::role::As;
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, TriggerResult};
@@ -24,6 +25,9 @@ use crate::pg::{plans, setting, transaction, versions};
 
 /// The maximum length of a table name in an argument: two names of 63 characters of up to four bytes, each quoted.
 const MAX_NAME: usize = 600;
+
+/// The maximum number of characters of a period in a message.
+const MAX_SHOWN: usize = 100;
 
 /// The number of series to read at a time. It is limited because the memory for them is not managed by PostgreSQL.
 const PAGE: usize = 1_000;
@@ -110,7 +114,7 @@ fn snowflake_alter_series(
         .unwrap_or_else(|| ArgumentProblem::NoTable { table: oid.to_u32() }.raise());
     let Series { name, mut definition, .. } = Series::open(oid, Lock::Reading);
     let is_dense = definition.kind != SeriesKind::Gapless;
-    let has_issued = || is_dense || has_counters(&name);
+    let has_issued = || is_dense || has_counters(oid, &name);
     if let Some(form) = template {
         let template = parsed(form);
         // How many numbers the registry skips depends on the width that the number field had when the period's segment
@@ -123,7 +127,7 @@ fn snowflake_alter_series(
         }
         let max = template.max();
         if max < definition.template.max()
-            && let Some((period, last)) = counter_above(&name, max)
+            && let Some((period, last)) = counter_above(oid, &name, max)
         {
             SerialProblem::AboveTemplate { series: name, period: shown(&period), last, max }.raise();
         }
@@ -410,10 +414,12 @@ fn current_schema() -> Option<TextValue> {
     Spi::get_one("SELECT pg_catalog.current_schema()::pg_catalog.text").expect(ANSWERED)
 }
 
-/// Returns the period and the last number of a counter that is above the given number.
-fn counter_above(series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
+/// Returns the period and the last number of a counter that is above the given number. The period is truncated, because
+/// the owner of the series can insert a row with a text of any length.
+fn counter_above(table: pg_sys::Oid, series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
+    let _reader = As::reader(table);
     let query = format!(
-        "SELECT period::pg_catalog.text, last_number::pg_catalog.int8 FROM {series}
+        "SELECT pg_catalog.\"left\"(period::pg_catalog.text, {MAX_SHOWN}), last_number::pg_catalog.int8 FROM {series}
          WHERE last_number::pg_catalog.int8 OPERATOR(pg_catalog.>) $1 ORDER BY period LIMIT 1"
     );
     let read = |row: SpiHeapTupleData<'_>| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?));
@@ -422,7 +428,8 @@ fn counter_above(series: &str, max: i64) -> Option<(Vec<u8>, i64)> {
 }
 
 /// Returns true if the series has issued numbers, or if the transaction cannot see whether it has.
-fn has_counters(series: &str) -> bool {
+fn has_counters(table: pg_sys::Oid, series: &str) -> bool {
+    let _reader = As::reader(table);
     let query = format!("SELECT EXISTS (SELECT FROM {series})");
     // The query is run as a statement that can write, so that it sees rows that were committed while this session
     // waited for the lock.

@@ -35,6 +35,9 @@ const OBJECTS: &str = "
     ALTER TABLE open_series ALTER period SET STORAGE EXTERNAL;
     CREATE TRIGGER series AFTER INSERT ON open_series
         FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('A{n:5}', 'gapless', 'UTC', '1');
+    SELECT snowflake_create_series('unbounded', 'A{n:5}');
+    ALTER TABLE unbounded DISABLE TRIGGER USER, DROP CONSTRAINT unbounded_pkey, ALTER period SET STORAGE EXTERNAL;
+    INSERT INTO unbounded SELECT repeat(repeat('x', 10000), n), 99999 FROM generate_series(10000, 10000) AS n;
     CREATE TABLE labelled (period text, last_number bigint);
     CREATE TRIGGER series AFTER INSERT ON labelled
         FOR EACH ROW EXECUTE FUNCTION snowflake_series_row('A{n:5}', 'dense', 'UTC', '1', 'public.labelled');
@@ -59,7 +62,12 @@ const CALLS: &[(&str, &[&str])] = &[
     ("snowflake_accept_clock()", &["()"]),
     (
         "snowflake_alter_series(regclass,text,text,bigint)",
-        &["('gapless', $t)", "('gapless', NULL, $t)", "('gapless', NULL, NULL, 9223372036854775807)"],
+        &[
+            "('gapless', $t)",
+            "('gapless', NULL, $t)",
+            "('gapless', NULL, NULL, 9223372036854775807)",
+            "('unbounded', 'A{n:2}')",
+        ],
     ),
     (
         "snowflake_between(bigint,timestamp with time zone,timestamp with time zone)",
