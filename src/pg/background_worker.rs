@@ -162,7 +162,7 @@ pub fn reload() -> bool {
 
 /// Exits this background worker. PostgreSQL restarts it unless the server is shutting down.
 pub fn end() -> ! {
-    // SAFETY: the process holds no locks, and the callers have dropped what they own.
+    // SAFETY: the process holds no locks. The end of the process frees the values that the callers still own.
     unsafe { pg_sys::proc_exit(1) };
     // Only the declarations before PostgreSQL 18 state that the function never returns.
     #[allow(unreachable_code)]

@@ -149,6 +149,8 @@ fn lock_named(table: pg_sys::Oid, only: &str, mode: &str) -> Option<Name> {
         if name.oid() == Some(table) {
             return Some(name);
         }
+        // In encodings in which two characters are the same character in UTF-8, this can be the case in every round.
+        pgrx::check_for_interrupts!();
     }
 }
 
