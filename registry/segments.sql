@@ -239,7 +239,9 @@ BEGIN
     UPDATE snowflake_registry.segment AS t SET next_value = give_back.first,
         top_nonce = CASE WHEN whole THEN s.below_nonce ELSE gen_random_uuid() END,
         top_first = CASE WHEN whole THEN s.below_first ELSE give_back.first END,
-        below_nonce = NULL, below_first = NULL, updated_at = b.now
+        below_nonce = NULL, below_first = NULL, updated_at = b.now,
+        -- The highest number of a window is limited, and not how often a server takes a block.
+        window_used = greatest(s.window_used - (give_back.last - give_back.first + 1), 0)
     WHERE t.tag = give_back.tag;
     b.answer := 'given back';
     b.first := give_back.first;

@@ -237,6 +237,21 @@ fn a_server_with_two_blocks_gives_both_back() {
     assert_eq!(world.state.tags.segments["a"].next, 5);
 }
 
+/// A server that takes the same numbers again and again, because it has few slots, does not use up the window.
+#[test]
+fn numbers_that_are_given_back_do_not_count() {
+    let mut tags = Tags { life: 1, ..Tags::default() };
+    let generation = tags.create(0, "a", 1, (10, 10), Uuid(1)).expect("a new tag");
+    for nonce in (2..).step_by(2).take(100) {
+        let block = tags.take(0, "a", Uuid(nonce), 10).expect("the window has numbers left");
+        assert_eq!((block.first, block.count), (1, 10));
+        assert_eq!(tags.give_back("a", generation, block.nonce, (1, 10), Uuid(nonce + 1)), Ok(()));
+    }
+    // The highest number of a window is still limited.
+    let taken = (1_000..).map_while(|nonce| tags.take(0, "a", Uuid(nonce), 10).ok());
+    assert_eq!(taken.last().map(|block| block.first + block.count), Some(641));
+}
+
 #[test]
 fn a_tag_ends_at_the_last_number() {
     let mut tags = Tags { life: 1, ..Tags::default() };
@@ -304,7 +319,8 @@ fn a_refused_request_is_sent_again_when_this_can_help() {
         assert!(refill.retry().is_none_or(|retry| !refill.is_due(retry - 1) && refill.is_due(retry)));
         (refusal.closes, refill.retry().map(|retry| retry - second))
     };
-    assert_eq!(refused(Reason::Wait, 9_000_000, true), (false, Some(4 * second)));
+    assert_eq!(refused(Reason::Wait, 9_000_000, true), (true, None));
+    assert_eq!(refused(Reason::Wait, 9_000_000, false), (false, Some(4 * second)));
     assert_eq!(refused(Reason::Wait, 0, false), (false, Some(second / 10)));
     assert_eq!(refused(Reason::Wait, i64::MAX, false), (false, Some(1_200 * second)));
     for reason in [Reason::Locked, Reason::Encoding] {

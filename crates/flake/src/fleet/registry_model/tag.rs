@@ -246,7 +246,8 @@ impl Tags {
     }
 
     /// Takes back the numbers from `first` to `last`, which must be the end of the highest block. The caller has not
-    /// used any of them and never will.
+    /// used any of them and never will. They do not count as numbers of the window any more, because the highest number
+    /// of a window is limited, and not how often a server takes a block.
     ///
     /// The nonce is then replaced. Otherwise, if a different server has taken the same numbers in the meantime, a
     /// second copy of this call could take them away from that server. If the whole block was given back, the block
@@ -275,7 +276,8 @@ impl Tags {
         }
         let rest = Top { nonce: fresh, first };
         let top = if first == top.first { segment.below.unwrap_or(rest) } else { rest };
-        self.segments.insert(tag.into(), TagRecord { next: first, top, below: None, ..*segment });
+        let used = (segment.used - (last - first + 1)).max(0);
+        self.segments.insert(tag.into(), TagRecord { next: first, top, below: None, used, ..*segment });
         Ok(())
     }
 
