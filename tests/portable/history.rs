@@ -76,7 +76,7 @@ fn check(
     // The length of the last outage. Without it, the clock of a slow machine would pass all issued times while the server starts.
     let mut outage = Duration::ZERO;
     for event in events.iter().cycle().take(times as usize) {
-        thread::sleep(Duration::from_millis(300) + chance.millis(400));
+        thread::sleep(Duration::from_millis(150) + chance.millis(200));
         let begun = Instant::now();
         match event {
             Interruption::Cancel => disturb(&server, &mut chance, &mut clock),
