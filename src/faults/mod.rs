@@ -163,10 +163,7 @@ pub enum Fault {
     NewTagsInTurn,
     /// The first role that requests tags that may not exist can occupy the entire entrance.
     EntranceOfFirst,
-    /// The least recently used segment is closed, whichever role draws from it.
-    SlotsInTurn,
-    /// Not a mistake: A session waits for two seconds instead of minutes for its tag to be looked up, and a segment is
-    /// idle after a second instead of a minute.
+    /// A session waits for two seconds instead of minutes for its tag to be looked up.
     ShortPatience,
     /// Any role that can draw numbers from a series can create periods that ended long ago.
     PastByAnyRole,
