@@ -110,3 +110,21 @@ fn a_long_text_is_refused_before_it_is_copied() {
     assert_eq!(session.code("SELECT length(repeat(repeat('x', 10000), 90000))").as_deref(), Some("53200"));
     assert_eq!(session.one::<i32>("SELECT pg_backend_pid()"), process);
 }
+
+/// In EUC_TW, two characters can be the same character in UTF-8, so a table cannot be locked by its name in UTF-8. The attempt ends when
+/// it is cancelled.
+#[test]
+fn a_table_whose_name_is_ambiguous_does_not_end_a_session() {
+    let server = Cluster::builder("encodings_ambiguous").start();
+    let mut session = database(&server, "EUC_TW");
+    session.run(
+        "DO $$BEGIN
+             EXECUTE format('CREATE TABLE %I (id bigint)', convert_from('\\x8ea1c4a1', 'EUC_TW'));
+             EXECUTE format('CREATE TABLE %I (id bigint)', convert_from('\\xc4a1', 'EUC_TW'));
+         END$$",
+    );
+    let guard = "SELECT snowflake_guard(oid::regclass, 'id') FROM pg_class WHERE relkind = 'r' AND convert_to(relname, 'EUC_TW') = ";
+    session.run("SET statement_timeout = '1s'");
+    let codes = ["'\\x8ea1c4a1'", "'\\xc4a1'"].map(|name| session.code(&format!("{guard}{name}")));
+    assert!(codes.contains(&Some("57014".into())), "{codes:?}");
+}
