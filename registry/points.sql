@@ -1,4 +1,4 @@
--- Arithmetic in ID space.
+-- Points, which are times as numbers in ID space, and arithmetic with them.
 
 CREATE FUNCTION snowflake_registry.sum_of(a bigint, b bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp

@@ -1,5 +1,6 @@
 -- The life of the registry: detects that the registry was restored, rewound, copied or failed over, and begins a new life with a
--- quarantine of what lost changes may have granted. Also locks the row of the fleet, and commits durably.
+-- quarantine of what lost changes may have granted. Also locks the row of the fleet, and commits durably. claim.sql determines when the
+-- worker ID of a lost server is free.
 
 -- Identifies the server and the tables of the registry. Restoring a dump into the same cluster changes neither the system
 -- identifier nor the timeline, but it changes the OIDs.

@@ -1,4 +1,5 @@
-//! Records and reports failed requests while the registry does not issue blocks.
+//! Records and reports failed requests while the registry does not issue blocks, and determines when the registrar
+//! retries.
 
 use std::time::{Duration, Instant};
 
