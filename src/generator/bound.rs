@@ -1,5 +1,6 @@
 //! The highest ID that this server may issue, which is the bound of its grant from the registry. If the grant is not
-//! renewed, sessions stop issuing IDs at the bound, which is the end of the lease. Without a registry, there is no bound.
+//! renewed, sessions stop issuing IDs at the bound, which is the end of the lease. Without a registry, there is no
+//! bound.
 
 use flake::Reservation;
 

@@ -134,8 +134,8 @@ pub enum ReportAnswer {
 /// If a registry's state is older than its answers, the registry has lost the records of blocks that servers use. In a
 /// new life, every tag continues above all numbers that lost blocks may have contained. This skip is limited, because a
 /// tag assigns at most [`BLOCKS_IN_WINDOW`] blocks of its largest size in a window, and a window lasts one
-/// [`MARGIN`](crate::fleet::MARGIN). The skip is applied to a tag when its next block is taken. Until then, [`Tags::open`] can
-/// cancel it.
+/// [`MARGIN`](crate::fleet::MARGIN). The skip is applied to a tag when its next block is taken. Until then,
+/// [`Tags::open`] can cancel it.
 ///
 /// The tag itself may also have been lost. An administrator who creates the tag again chooses its first number.
 /// However, a server that creates the tag for a period ([`Tags::begin`]) cannot know whether the tag existed. Such a
