@@ -163,7 +163,10 @@ pub enum Fault {
     NewTagsInTurn,
     /// The first role that requests tags that may not exist can occupy the entire entrance.
     EntranceOfFirst,
-    /// A session waits for two seconds instead of minutes for its tag to be looked up.
+    /// The least recently used segment is closed, whichever role draws from it.
+    SlotsInTurn,
+    /// Not a mistake: A session waits for two seconds instead of minutes for its tag to be looked up, and a segment is
+    /// idle after a second instead of a minute.
     ShortPatience,
     /// Any role that can draw numbers from a series can create periods that ended long ago.
     PastByAnyRole,

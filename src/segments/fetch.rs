@@ -277,7 +277,7 @@ fn arrival(slot: &Slot, begun: Nanos, creates: bool) -> Arrival {
 /// to serve other tags.
 fn refuse(slot: &Slot, version: u64, refusal: TagRefusal) {
     match refusal.closes {
-        true => slot.refuse(version, refusal.reason),
+        true => slot.refuse(version, refusal.reason, refusal.until),
         false => slot.refusal.set(refusal.reason, refusal.until),
     }
     if refusal.again {

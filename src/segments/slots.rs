@@ -27,6 +27,8 @@
 //! version with each answer.
 #![allow(unsafe_code)]
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use flake::segment_refill::Reason;
@@ -43,6 +45,10 @@ use crate::pg::latch::SharedLatch;
 use crate::segments::facts::{Failing, OfPeriod, PeriodTag, Refusal, SharedTag, TagFacts};
 use crate::segments::known;
 use crate::server::clock;
+
+/// A segment from which no session has drawn for this long can be closed for any role, even if the other role has fewer
+/// slots.
+const IDLE: Nanos = 60_000_000_000;
 
 /// How long a slot with an open segment keeps its tag for the session that requested it, even if no number has been
 /// drawn.
@@ -93,6 +99,11 @@ struct SharedWaits {
     era: AtomicU64,
     /// The condition on which sessions wait for a free slot.
     freed: Condition,
+    /// The era that began at `sampled_at`.
+    sampled: AtomicU64,
+    sampled_at: AtomicU64,
+    /// An era that began at least [`IDLE`] ago.
+    idle_before: AtomicU64,
 }
 
 const _: () = assert!(align_of::<Slot>() <= SHARED_ALIGNMENT);
@@ -118,8 +129,14 @@ pub fn request(identity: &Identity) {
         pg_shmem_init!(SLOTS = ());
         known::request();
         pg_shmem_init!(
-            SHARED =
-                SharedWaits { registrar: SharedLatch::default(), era: AtomicU64::new(1), freed: Condition::default() }
+            SHARED = SharedWaits {
+                registrar: SharedLatch::default(),
+                era: AtomicU64::new(1),
+                freed: Condition::default(),
+                sampled: AtomicU64::new(0),
+                sampled_at: AtomicU64::new(0),
+                idle_before: AtomicU64::new(0)
+            }
         );
         pg_shmem_init!(LOCK = Failing::default());
     }
@@ -200,8 +217,10 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
     let shared = || if is_known { None } else { share(entrance, role) };
     let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused).or_else(shared) else {
         // While the registry cannot be reached, there would be no numbers for the slot.
-        if is_known && failing.failures == 0 {
-            evict();
+        let evicts = is_known && failing.failures == 0;
+        drop(failing);
+        if evicts {
+            evict(role);
         }
         return if is_known { FoundSlot::Full } else { FoundSlot::Crowded };
     };
@@ -225,9 +244,9 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
 /// Returns the slot that a role takes from the role with the most slots, unless the latter would then have fewer slots.
 /// Among these slots, the one that was taken last is returned.
 fn share(entrance: &'static [Slot], role: u32) -> Option<&'static Slot> {
-    let count = |role| entrance.iter().filter(|slot| slot.role.load(Ordering::Relaxed) == role).count();
-    let last = entrance.iter().max_by_key(|slot| (count(slot.role.load(Ordering::Relaxed)), slot.used()))?;
-    let most = count(last.role.load(Ordering::Relaxed));
+    let count = |role| entrance.iter().filter(|slot| slot.role() == role).count();
+    let last = entrance.iter().max_by_key(|slot| (count(slot.role()), slot.used()))?;
+    let most = count(last.role());
     (count(role) + 1 < most && !faults::on(Fault::EntranceOfFirst)).then_some(last)
 }
 
@@ -240,18 +259,50 @@ fn find(tag: &str) -> Option<FoundSlot> {
     })
 }
 
-/// Closes the least recently used slot, so that the registrar returns its numbers and frees it. Does nothing if a slot
-/// is already being freed.
-fn evict() {
-    if all().iter().any(|slot| slot.phase() == Phase::Leaving) {
+/// Closes a slot for a role, so that the registrar returns its numbers and frees it. Does nothing if a slot is already
+/// being freed.
+///
+/// The least recently used slot is closed if it has been idle. Otherwise, the role with the most slots gives up its
+/// least recently used one, or the role itself if no other role has more. As a result, a role that uses many tags does
+/// not close the segments from which other roles draw.
+fn evict(role: u32) {
+    let segments = parts().0;
+    // Memory is allocated before the lock is taken.
+    let mut counts: HashMap<u32, usize> = HashMap::new();
+    segments.iter().for_each(|slot| *counts.entry(slot.role()).or_default() += 1);
+    let count = |role| counts.get(&role).copied().unwrap_or_default();
+    let _lock = LOCK.exclusive();
+    if segments.iter().any(|slot| slot.phase() == Phase::Leaving) {
         return;
     }
     let now = clock::monotonic();
-    let idle = all().iter().filter(|slot| slot.phase() == Phase::Open && slot.may_leave(now));
-    if let Some(slot) = idle.min_by_key(|slot| slot.used()) {
+    let (idle_before, own) = (SHARED.get().idle_before(now), count(role));
+    let open = || segments.iter().filter(|slot| slot.phase() == Phase::Open && slot.may_leave(now));
+    let idle = open().min_by_key(|slot| slot.used()).filter(|slot| slot.used() < idle_before);
+    let shared = || {
+        let given_up = open().filter(|slot| slot.role() == role || count(slot.role()) > own);
+        given_up.min_by_key(|slot| (Reverse(count(slot.role())), slot.used()))
+    };
+    if let Some(slot) = idle.or_else(shared) {
         slot.segment.close();
         slot.set_phase(Phase::Leaving);
         slot.want();
+    }
+}
+
+impl SharedWaits {
+    /// Returns an era that began at least [`IDLE`] ago. The caller holds the lock in exclusive mode.
+    fn idle_before(&self, now: Nanos) -> u64 {
+        let idle = if faults::on(Fault::ShortPatience) { 1_000_000_000 } else { IDLE };
+        if faults::on(Fault::SlotsInTurn) {
+            return u64::MAX;
+        }
+        if now.saturating_sub(self.sampled_at.load(Ordering::Relaxed)) >= idle {
+            self.idle_before.store(self.sampled.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.sampled.store(self.era.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            self.sampled_at.store(now, Ordering::Relaxed);
+        }
+        self.idle_before.load(Ordering::Relaxed)
     }
 }
 
@@ -326,6 +377,10 @@ impl Slot {
         self.used.load(Ordering::Relaxed)
     }
 
+    fn role(&self) -> u32 {
+        self.role.load(Ordering::Relaxed)
+    }
+
     fn may_leave(&self, now: Nanos) -> bool {
         self.drawn() > 0 || now.saturating_sub(self.opened.load(Ordering::Relaxed)) > COURTESY
     }
@@ -389,11 +444,12 @@ impl Slot {
     }
 
     /// Closes the segment without returning any numbers to the registry, because the registry does not issue blocks of
-    /// the tag for the given reason. A session can request the tag again.
-    pub fn refuse(&self, version: u64, reason: Reason) {
+    /// the tag for the given reason. A session can request the tag again after `until`, which is in microseconds since
+    /// the Unix epoch.
+    pub fn refuse(&self, version: u64, reason: Reason, until: i64) {
         let _lock = LOCK.exclusive();
         if self.version() == version {
-            self.refusal.set(reason, 0);
+            self.refusal.set(reason, until);
             if matches!(self.phase(), Phase::Open | Phase::Asked) {
                 self.segment.close();
                 self.set_phase(Phase::Refused);

@@ -1,12 +1,14 @@
 //! More tags than a server has room for, and many sessions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use cluster::{Answer, check_increasing, copy_ids};
+use cluster::{Answer, Client, SetOnDrop, assert_caught, check_increasing, copy_ids, ensure};
 
 use crate::servers::{check_ledger, create, draw_at_once, held, next_value, registry, server};
 
-fn draw_of(client: &mut cluster::Client, tag: &str) -> i64 {
+fn draw_of(client: &mut Client, tag: &str) -> i64 {
     client.one(&format!("SELECT snowflake_segment_nextval('{tag}')"))
 }
 
@@ -83,4 +85,74 @@ fn parallel_workers_draw_every_number_once() {
     let numbers: Vec<i64> = client.all(sql);
     assert_eq!(numbers.len(), 50_000);
     check_ledger(&[numbers]).unwrap();
+}
+
+/// A tag that has used up its window does not keep the only slot.
+#[test]
+fn a_tag_that_waits_for_its_next_window_keeps_no_slot() {
+    let registry = registry("seg_dry", 10);
+    registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('short', 1, 1, 1)");
+    let (_server, mut client) = server("seg_dry_1", &registry).set("snowflake_pg.max_segments", "1").start_session();
+    client.run("SET statement_timeout = '8s'");
+    (1..=64).for_each(|number| assert_eq!(draw_of(&mut client, "short"), number));
+    for number in 1..=3 {
+        assert_eq!(draw_of(&mut client, "orders"), number);
+        for _ in 0..2 {
+            assert_eq!(client.code("SELECT snowflake_segment_nextval('short')").as_deref(), Some("53400"));
+        }
+        let shown: String = client.one("SELECT concat_ws(' ', tag, state) FROM snowflake_segments");
+        assert_eq!(shown, "short refused");
+    }
+}
+
+/// Role `modest` draws a number of one tag and then runs `draws`, while role `greedy` draws from six tags in turn. The server has
+/// slots for three tags. Returns an error if the segment of `modest` was closed meanwhile.
+fn check_roles(name: &str, fault: Option<&str>, draws: impl FnOnce(&mut Client)) -> Result<(), String> {
+    let registry = registry(name, 100);
+    (0..6).for_each(|n| create(&registry, &format!("tag {n}"), 100));
+    let server = server(&format!("{name}_1"), &registry).set("snowflake_pg.max_segments", "3").fault_if(fault).start();
+    server.session().run(
+        "CREATE ROLE modest LOGIN; CREATE ROLE greedy LOGIN;
+         GRANT EXECUTE ON FUNCTION snowflake_segment_nextval(text) TO modest, greedy",
+    );
+    let (mut modest, mut greedy) = (server.connect_as("modest"), server.connect_as("greedy"));
+    assert_eq!(draw_of(&mut modest, "orders"), 1);
+    let written = "SELECT updated_at::text FROM snowflake_registry.segment WHERE tag = 'orders'";
+    let before: String = registry.connect().one(written);
+    let ended = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let tags = (0..6).cycle().take_while(|_| !ended.load(Ordering::Relaxed));
+            tags.for_each(|n| _ = draw_of(&mut greedy, &format!("tag {n}")));
+        });
+        let _end = SetOnDrop(ended);
+        draws(&mut modest);
+    });
+    ensure!(registry.connect().one::<String>(written) == before, "the segment was closed for another role");
+    Ok(())
+}
+
+fn draw_now_and_then(modest: &mut Client) {
+    for number in 2..=6 {
+        thread::sleep(Duration::from_millis(400));
+        assert_eq!(draw_of(modest, "orders"), number);
+    }
+}
+
+#[test]
+fn a_role_that_uses_many_tags_closes_no_segment_of_another() {
+    check_roles("seg_roles", None, draw_now_and_then).unwrap();
+}
+
+#[test]
+fn slots_that_roles_do_not_share_are_caught() {
+    let closed = check_roles("seg_roles_turn", Some("SlotsInTurn"), draw_now_and_then);
+    assert_caught(closed, "the segment was closed for another role");
+}
+
+/// A segment from which the role does not draw leaves.
+#[test]
+fn a_segment_that_is_idle_is_closed_for_any_role() {
+    let closed = check_roles("seg_roles_idle", Some("ShortPatience"), |_| thread::sleep(Duration::from_secs(4)));
+    assert_caught(closed, "the segment was closed for another role");
 }

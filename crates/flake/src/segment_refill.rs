@@ -138,7 +138,8 @@ pub struct Fetched {
 pub struct TagRefusal {
     /// The reason why there is no block.
     pub reason: Reason,
-    /// The time until which the refusal applies, in microseconds since the Unix epoch, or 0.
+    /// The time until which the refusal applies, in microseconds since the Unix epoch. It is 0 unless the reason is
+    /// [`Reason::Wait`].
     pub until: i64,
     /// True if the segment must be closed, because its numbers are void, or because it has no numbers and its slot can
     /// be reused for a different tag.
@@ -231,19 +232,16 @@ impl Refill {
     /// Determines how to continue if the registry cannot provide a block. The reason comes from the registry's answer
     /// or from an error that it raised.
     pub fn refuse(&mut self, reason: Reason, until: i64, arrival: &Arrival) -> TagRefusal {
+        let window = until.saturating_sub(arrival.wall).clamp(WINDOW_WAIT.0, WINDOW_WAIT.1);
         let (closes, wait) = match reason {
-            Reason::Wait => {
-                let wait = until.saturating_sub(arrival.wall).clamp(WINDOW_WAIT.0, WINDOW_WAIT.1);
-                (false, Some(wait.unsigned_abs() * 1_000))
-            }
-            Reason::Locked | Reason::Encoding => (arrival.empty, (!arrival.empty).then_some(HELD_BACK)),
+            Reason::Wait => (arrival.empty, Some(window.unsigned_abs() * 1_000)),
+            Reason::Locked | Reason::Encoding => (arrival.empty, Some(HELD_BACK)),
             Reason::Exhausted => (arrival.empty, None),
             Reason::Unknown | Reason::NotBegun | Reason::NotCreated => (true, None),
         };
-        if let Some(wait) = wait {
-            self.retry = Some(arrival.now + wait);
-        }
-        TagRefusal { reason, until, closes, again: wait.is_some() }
+        self.retry = wait.filter(|_| !closes).map(|wait| arrival.now + wait);
+        let until = if reason == Reason::Wait { arrival.wall.saturating_add(window) } else { 0 };
+        TagRefusal { reason, until, closes, again: self.retry.is_some() }
     }
 
     /// Records that the block is in the segment.

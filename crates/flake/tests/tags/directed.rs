@@ -319,7 +319,8 @@ fn a_refused_request_is_sent_again_when_this_can_help() {
         assert!(refill.retry().is_none_or(|retry| !refill.is_due(retry - 1) && refill.is_due(retry)));
         (refusal.closes, refill.retry().map(|retry| retry - second))
     };
-    assert_eq!(refused(Reason::Wait, 9_000_000, true), (false, Some(4 * second)));
+    assert_eq!(refused(Reason::Wait, 9_000_000, true), (true, None));
+    assert_eq!(refused(Reason::Wait, 9_000_000, false), (false, Some(4 * second)));
     assert_eq!(refused(Reason::Wait, 0, false), (false, Some(second / 10)));
     assert_eq!(refused(Reason::Wait, i64::MAX, false), (false, Some(1_200 * second)));
     for reason in [Reason::Locked, Reason::Encoding] {
