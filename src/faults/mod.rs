@@ -161,7 +161,7 @@ pub enum Fault {
     BlockPerSession,
     /// The registrar serves tags that may not exist like any other tags, so they occupy slots that other tags need.
     NewTagsInTurn,
-    /// The first role that requests tags that may not exist can occupy the entire entrance.
+    /// The first role that requests tags that may not exist occupies the entire entrance, and keeps it.
     EntranceOfFirst,
     /// The least recently used segment is closed, whichever role draws from it.
     SlotsInTurn,

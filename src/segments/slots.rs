@@ -213,9 +213,10 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
     let is_known = known::contains(tag) || faults::on(Fault::NewTagsInTurn);
     let (segments, entrance) = parts();
     let slots = if is_known { segments } else { entrance };
-    let refused = || slots.iter().filter(|slot| slot.phase() == Phase::Refused).min_by_key(|slot| slot.used());
+    let in_phase = |phase| slots.iter().filter(move |slot| slot.phase() == phase && slot.is_open_to(role));
+    let refused = || in_phase(Phase::Refused).min_by_key(|slot| slot.used());
     let shared = || if is_known { None } else { share(entrance, role) };
-    let Some(slot) = slots.iter().find(|slot| slot.phase() == Phase::Free).or_else(refused).or_else(shared) else {
+    let Some(slot) = in_phase(Phase::Free).next().or_else(refused).or_else(shared) else {
         // While the registry cannot be reached, there would be no numbers for the slot.
         let evicts = is_known && failing.failures == 0;
         drop(failing);
@@ -379,6 +380,11 @@ impl Slot {
 
     fn role(&self) -> u32 {
         self.role.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if a role can take this slot while it is free.
+    fn is_open_to(&self, role: u32) -> bool {
+        !faults::on(Fault::EntranceOfFirst) || !self.is_entrance() || [0, role].contains(&self.role())
     }
 
     fn may_leave(&self, now: Nanos) -> bool {
