@@ -246,9 +246,9 @@ pub fn find_or_take(tag: &str, period: Option<&PeriodTag>, role: u32) -> FoundSl
 /// Among these slots, the one that was taken last is returned.
 fn share(entrance: &'static [Slot], role: u32) -> Option<&'static Slot> {
     let count = |role| entrance.iter().filter(|slot| slot.role() == role).count();
-    let last = entrance.iter().max_by_key(|slot| (count(slot.role()), slot.used()))?;
-    let most = count(last.role());
-    (count(role) + 1 < most && !faults::on(Fault::EntranceOfFirst)).then_some(last)
+    let takeable = entrance.iter().filter(|slot| slot.is_open_to(role));
+    let last = takeable.max_by_key(|slot| (count(slot.role()), slot.used()))?;
+    (count(role) + 1 < count(last.role())).then_some(last)
 }
 
 fn find(tag: &str) -> Option<FoundSlot> {
@@ -382,7 +382,7 @@ impl Slot {
         self.role.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a role can take this slot while it is free.
+    /// Returns true if a role can take this slot.
     fn is_open_to(&self, role: u32) -> bool {
         !faults::on(Fault::EntranceOfFirst) || !self.is_entrance() || [0, role].contains(&self.role())
     }
