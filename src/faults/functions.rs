@@ -40,10 +40,10 @@ impl Drop for ReadingArray {
     }
 }
 
-/// Waits for advisory lock 1 if [`Fault::SlowCounter`] is on.
+/// Waits for advisory lock 1 if [`Fault::SlowName`] is on.
 #[inline(always)]
 pub fn named() {
-    if on(Fault::SlowCounter) {
+    if on(Fault::SlowName) {
         Spi::run("SELECT pg_catalog.pg_advisory_xact_lock_shared(1)").expect("PostgreSQL raises the errors of a query");
     }
 }

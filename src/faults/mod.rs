@@ -174,9 +174,9 @@ pub enum Fault {
     TableOwnerTrusted,
     /// A trigger that numbers rows refers to whichever relation currently has the name of the series.
     SeriesByName,
-    /// Not a mistake: A session waits for advisory lock 1 before it looks up the name of a series.
-    SlowCounter,
-    /// A counter or the number of a row is written to whichever table currently has the name.
+    /// Not a mistake: A session waits for advisory lock 1 before it runs a statement that names a table.
+    SlowName,
+    /// A table is read or written by its name, whichever table currently has it.
     NameTrusted,
     /// A superuser reads tables of other roles with its own privileges.
     ReadAsCaller,

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use flake::{Mark, Nanos};
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
+use pgrx::spi::SpiHeapTupleData;
 
 use crate::config::guc;
 use crate::config::identity::Identity;
@@ -17,7 +18,7 @@ use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
 use crate::message::preload::NotPreloaded;
 use crate::pg::local_setting::LocalSetting;
-use crate::pg::relation::ANSWERED;
+use crate::pg::pinned_cursor::PinnedCursor;
 use crate::pg::role::As;
 use crate::pg::text_arg::Text;
 use crate::pg::{locked, timestamp};
@@ -45,6 +46,7 @@ struct Group {
 /// The column whose IDs are checked.
 struct Column<'call> {
     identity: &'call Identity,
+    oid: pg_sys::Oid,
     table: String,
     name: String,
     /// An expression of type `bigint` that returns the value of the column.
@@ -81,7 +83,7 @@ fn snowflake_check(
     let key = key.unwrap_or_else(|| ArgumentProblem::Null { argument: "key", names: "column" }.raise());
     let table = locked::name(oid).unwrap_or_else(|| ArgumentProblem::no_table(oid));
     let KeyColumn { name, id } = key_column::of(oid, &table, key);
-    let column = Column { identity, table: table.quoted(), name, id };
+    let column = Column { identity, oid, table: table.quoted(), name, id };
     let _reader = As::reader(oid);
     let _visible = LocalSetting::without_row_security();
     TableIterator::new(findings(&column, workers.as_ref()))
@@ -159,7 +161,7 @@ impl Column<'_> {
     /// Returns the IDs of each node that are greater than or equal to a given ID.
     fn from(&self, first: i64) -> Vec<Group> {
         let id = &self.id;
-        let rows = format!("WHERE {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
+        let rows = format!("AND {id} OPERATOR(pg_catalog.>=) $3 AND {id} OPERATOR(pg_catalog.<=) $2");
         self.groups(&rows, Some(first))
     }
 
@@ -167,34 +169,32 @@ impl Column<'_> {
     fn duplicates(&self) -> Vec<Group> {
         let id = &self.id;
         let twice = format!("HAVING pg_catalog.count({id}) OPERATOR(pg_catalog.>) 1");
-        self.groups(&format!("WHERE {id} IS NOT NULL GROUP BY {id} {twice}"), None)
+        self.groups(&format!("AND {id} IS NOT NULL GROUP BY {id} {twice}"), None)
     }
 
-    /// Returns the IDs in the rows that `rows` selects, grouped by node. `rows` can use three parameters: the bits of
-    /// the node, the largest ID, and `first`.
+    /// Returns the IDs in the rows that `rows` selects, grouped by node. `rows` continues a WHERE clause, and can use
+    /// three parameters: the bits of the node, the largest ID, and `first`.
     fn groups(&self, rows: &str, first: Option<i64>) -> Vec<Group> {
-        let Column { table, id, .. } = self;
+        let Column { oid, table, id, .. } = self;
         let query = format!(
             "SELECT CASE WHEN id OPERATOR(pg_catalog.>=) 0 AND id OPERATOR(pg_catalog.<=) $2
                     THEN id OPERATOR(pg_catalog.&) $1 END,
                 pg_catalog.count(id), pg_catalog.min(id), pg_catalog.max(id),
                 pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(id)
-             FROM (SELECT {id} FROM {table} {rows}) AS ids (id) GROUP BY 1 ORDER BY 1"
+             FROM (SELECT {id} FROM {table} WHERE $1 IS NOT NULL {rows}) AS ids (id) GROUP BY 1 ORDER BY 1
+             LIMIT {MOST_NODES} OPERATOR(pg_catalog.+) 2"
         );
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
         arguments.extend(first.map(DatumWithOid::from));
         // The query is read-only, so it also works on a standby.
-        let groups = Spi::connect(|client| {
-            let rows = client.select(&query, Some(MOST_NODES as i64 + 2), &arguments)?;
-            rows.map(|row| {
-                let number = |n| row.get::<i64>(n).map(Option::unwrap_or_default);
-                let (ids, first, last, nulls) = (number(2)?, number(3)?, number(4)?, number(5)?);
-                Ok(Group { node: row.get(1)?, ids, nulls, first, last })
-            })
-            .collect::<Result<Vec<_>, pgrx::spi::SpiError>>()
-        });
-        let groups = groups.expect(ANSWERED);
+        let cursor = PinnedCursor::open(*oid, &query, &arguments, ArgumentProblem::name_changed);
+        let read = |row: SpiHeapTupleData<'_>| {
+            let number = |n| row.get::<i64>(n).map(Option::unwrap_or_default);
+            let (ids, first, last, nulls) = (number(2)?, number(3)?, number(4)?, number(5)?);
+            Ok(Group { node: row.get(1)?, ids, nulls, first, last })
+        };
+        let groups = cursor.all(read);
         if groups.iter().filter(|group| group.node.is_some()).count() > MOST_NODES {
             let (column, layout) = (self.name.clone(), self.identity.format.layout);
             IdProblem::ManyNodes { column, most: MOST_NODES, layout }.raise();

@@ -9,7 +9,7 @@ use crate::faults::{self, Fault};
 use crate::functions::extension;
 use crate::functions::serial_keep::Writing;
 use crate::functions::series_definition::{COLUMNS, Series, TRIGGER_FUNCTION};
-use crate::functions::series_next::{PeriodTime, name_changed};
+use crate::functions::series_next::PeriodTime;
 use crate::message::argument::ArgumentProblem;
 use crate::message::serial_at_commit::{self, NumberProblem};
 use crate::pg::fired::{ColumnTime, Timing, TriggerEvent, Version};
@@ -94,7 +94,7 @@ fn snowflake_number_at_commit(
         found.table == oid && found.key.as_deref() == Some(key.0) && found.series == Some(series)
     };
     if !by_name && !triggers(oid).iter().any(is_made) {
-        NumberProblem::NameChanged { table: from }.raise();
+        ArgumentProblem::NameChanged { table: from }.raise();
     }
     relation::run([kept.as_bytes(), &literal, b")"].concat());
 }
@@ -166,8 +166,8 @@ fn snowflake_number_row(call: Called) -> TriggerResult {
          RETURNING {column_name}::pg_catalog.text OPERATOR(pg_catalog.=) $2"
     );
     let arguments = [fired.place().into(), TextValue(serial.clone()).into(), oid.into()];
-    let stored = bound_plan::first::<bool>(target, store, &arguments, name_changed);
-    if stored != Some(true) {
+    let stored = bound_plan::first(target, store, &arguments, ArgumentProblem::name_changed, |row| row.get(1));
+    if stored.flatten() != Some(true) {
         NumberProblem::NotStored { table, serial: shown(&serial) }.raise();
     }
     fired.unchanged()

@@ -28,7 +28,7 @@ const ROWS: i64 = 1_000;
 
 /// The maximum length of a period in text form. A longer string, which could be a gigabyte in size, does not belong to
 /// a counter of a series.
-const MAX_PERIOD: usize = 100;
+const MAX_PERIOD: i32 = 100;
 
 /// A row of the result: the period, and the first and last number of a range of missing numbers.
 type Gap = (TextValue, i64, i64);
@@ -92,19 +92,21 @@ impl Rows {
     fn of_counters(series: &Series) -> Rows {
         let query = format!(
             "SELECT period::pg_catalog.text, last_number::pg_catalog.int8 FROM {}
-             WHERE pg_catalog.octet_length(period::pg_catalog.text) OPERATOR(pg_catalog.<=) {MAX_PERIOD}
+             WHERE pg_catalog.octet_length(period::pg_catalog.text) OPERATOR(pg_catalog.<=) $1
              ORDER BY period::pg_catalog.text COLLATE pg_catalog.\"C\"",
             series.name
         );
-        Rows::open(series.table, &query, &[])
+        Rows::open(series.table, &query, &[MAX_PERIOD.into()])
     }
 
     /// Returns the serials that match a template, in the order of their periods and numbers.
     fn of_serials(table: pg_sys::Oid, name: &str, column: &str, template: &Template) -> Rows {
-        // Without OFFSET 0, PostgreSQL would compute the column again for each use.
+        // Without OFFSET 0, PostgreSQL would compute the column again for each use. The condition is always true: its
+        // parameter is next to the name of the table.
         let query = format!(
             "SELECT {} COLLATE pg_catalog.\"C\", {}::pg_catalog.int8
-             FROM (SELECT ({column})::pg_catalog.text COLLATE pg_catalog.\"C\" FROM {name} OFFSET 0) AS serials (serial)
+             FROM (SELECT ({column})::pg_catalog.text COLLATE pg_catalog.\"C\" FROM {name} WHERE $1 IS NOT NULL OFFSET 0)
+                   AS serials (serial)
              WHERE CASE WHEN pg_catalog.octet_length(serial) OPERATOR(pg_catalog.=) {}
                    THEN serial OPERATOR(pg_catalog.~) $1 END
              ORDER BY 1, 2",
@@ -117,7 +119,11 @@ impl Rows {
 
     fn open(table: pg_sys::Oid, query: &str, arguments: &[DatumWithOid]) -> Rows {
         let _reader = As::reader(table);
-        Rows { table, cursor: PinnedCursor::open(query, arguments), read: Vec::new().into_iter() }
+        Rows {
+            table,
+            cursor: PinnedCursor::open(table, query, arguments, ArgumentProblem::name_changed),
+            read: Vec::new().into_iter(),
+        }
     }
 }
 

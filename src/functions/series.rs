@@ -21,7 +21,7 @@ use crate::pg::role::As;
 use crate::pg::text_arg::{Text, shown};
 use crate::pg::text_value::TextValue;
 use crate::pg::trigger::{NoSuchColumn, TriggerResult};
-use crate::pg::{plans, setting, transaction, versions};
+use crate::pg::{bound_plan, setting, transaction, versions};
 
 /// The maximum length of a table name in an argument: two names of 63 characters of up to four bytes, each quoted.
 const MAX_NAME: usize = 600;
@@ -423,16 +423,14 @@ fn counter_above(table: pg_sys::Oid, series: &str, max: i64) -> Option<(Vec<u8>,
          WHERE last_number::pg_catalog.int8 OPERATOR(pg_catalog.>) $1 ORDER BY period LIMIT 1"
     );
     let read = |row: SpiHeapTupleData<'_>| Ok((row.get::<TextValue>(1)?, row.get::<i64>(2)?));
-    let (period, last) = plans::first(&query, &[max.into()], read)?;
+    let (period, last) = bound_plan::first(table, query, &[max.into()], ArgumentProblem::name_changed, read)?;
     Some((period?.0, last?))
 }
 
 /// Returns true if the series has issued numbers, or if the transaction cannot see whether it has.
 fn has_counters(table: pg_sys::Oid, series: &str) -> bool {
     let _reader = As::reader(table);
-    let query = format!("SELECT EXISTS (SELECT FROM {series})");
-    // The query is run as a statement that can write, so that it sees rows that were committed while this session
-    // waited for the lock.
-    let found = Spi::connect_mut(|client| client.update(&query, None, &[])?.first().get_one::<bool>());
-    transaction::keeps_snapshot() || found.expect(ANSWERED) == Some(true)
+    let query = format!("SELECT true FROM {series} WHERE $1 LIMIT 1");
+    let found = bound_plan::first(table, query, &[true.into()], ArgumentProblem::name_changed, |_| Ok(()));
+    transaction::keeps_snapshot() || found.is_some()
 }

@@ -10,11 +10,12 @@ use crate::faults::{self, Fault};
 use crate::fleet::grant;
 use crate::functions::series_definition::{Definition, Series, SeriesKind};
 use crate::functions::series_rights;
+use crate::message::argument::ArgumentProblem;
 use crate::message::serial::SerialProblem;
 use crate::message::serial_at_commit::NumberProblem;
 use crate::pg::text_arg::Text;
 use crate::pg::text_value::TextValue;
-use crate::pg::{bound_plan, relation, timestamp};
+use crate::pg::{bound_plan, timestamp};
 use crate::segments::draw;
 use crate::segments::facts::{self, Asked, PERIOD};
 
@@ -108,17 +109,12 @@ impl Series {
              RETURNING counter.last_number",
             self.name
         );
-        faults::named();
         let arguments = [TextValue::from(period.to_string()).into(), self.definition.start.into()];
-        let number = bound_plan::first::<i64>(self.table, statement, &arguments, name_changed);
+        let number =
+            bound_plan::first(self.table, statement, &arguments, ArgumentProblem::name_changed, |row| row.get(1));
         // A trigger may have skipped the row.
-        number.unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
+        number
+            .flatten()
+            .unwrap_or_else(|| NumberProblem::NotStored { table: self.name.clone(), serial: period.into() }.raise())
     }
-}
-
-/// Raises an error because another session has renamed the schema of a table, so the name in a statement belongs to a
-/// different table.
-pub fn name_changed(table: pg_sys::Oid) -> ! {
-    let table = relation::of_relation(table).map(|name| name.quoted()).unwrap_or_default();
-    NumberProblem::NameChanged { table }.raise()
 }

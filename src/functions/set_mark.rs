@@ -12,10 +12,9 @@ use crate::message::argument::ArgumentProblem;
 use crate::message::fleet::FleetProblem;
 use crate::message::mark::SetMarkProblem;
 use crate::pg::local_setting::LocalSetting;
-use crate::pg::relation::ANSWERED;
 use crate::pg::role::As;
 use crate::pg::text_arg::Text;
-use crate::pg::{relation, timestamp, transaction};
+use crate::pg::{bound_plan, relation, timestamp, transaction};
 use crate::server::{clock, shmem};
 
 /// Sets the high-water mark and returns its previous value, or NULL if there was no mark. The mark is lowered only if
@@ -107,8 +106,9 @@ fn refuse_below_ids(identity: &Identity, mark: i64, table: pg_sys::Oid, key: Tex
         "SELECT pg_catalog.max({id}) FROM {name} WHERE {id} OPERATOR(pg_catalog.>=) $1 \
          AND {id} OPERATOR(pg_catalog.&) $2 OPERATOR(pg_catalog.=) $3"
     );
-    let highest = Spi::get_one_with_args(&query, &[mark.into(), mask.into(), number.into()]).expect(ANSWERED);
-    if let Some(highest) = highest {
+    let arguments = [mark.into(), mask.into(), number.into()];
+    let highest = bound_plan::first(table, query, &arguments, ArgumentProblem::name_changed, |row| row.get(1));
+    if let Some(highest) = highest.flatten() {
         SetMarkProblem::BelowIds { mark, table: name, highest }.raise();
     }
 }

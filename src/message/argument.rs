@@ -12,6 +12,8 @@ pub enum ArgumentProblem {
     Null { argument: &'static str, names: &'static str },
     /// A table does not exist.
     NoTable { table: u32 },
+    /// The name of a table now belongs to a different table.
+    NameChanged { table: String },
     /// A table does not have the column that should contain IDs. The names are quoted.
     NoColumn { table: String, column: String },
     /// A column that should contain IDs is not of an integer type. Its name is quoted.
@@ -24,6 +26,13 @@ impl ArgumentProblem {
     /// Raises the error for a table that does not exist.
     pub fn no_table(table: pg_sys::Oid) -> ! {
         ArgumentProblem::NoTable { table: table.to_u32() }.raise()
+    }
+
+    /// Raises the error for a table whose name belongs to a different table, because another session has renamed its
+    /// schema.
+    pub fn name_changed(table: pg_sys::Oid) -> ! {
+        let table = relation::of_relation(table).map(|name| name.quoted()).unwrap_or_default();
+        ArgumentProblem::NameChanged { table }.raise()
     }
 
     pub fn report(&self) -> Report {
@@ -39,6 +48,12 @@ impl ArgumentProblem {
                 format!("relation with OID {table} does not exist"),
                 "",
                 "Pass the name of an existing table.",
+            ),
+            ArgumentProblem::NameChanged { table } => Report::of(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("the name of table {} changed during the call", relation::shown(table)),
+                "Another session renamed its schema.",
+                "Retry the transaction.",
             ),
             ArgumentProblem::NoColumn { table, column } => no_column(table, column, ""),
             ArgumentProblem::NotIntegers { column } => Report::of(

@@ -32,8 +32,6 @@ pub enum NumberProblem {
     SeveralSeries { table: String, column: String },
     /// The table no longer has a trigger that numbers this column, because the series was dropped.
     Gone { table: String, column: String, trigger: String },
-    /// The name of a series or a numbered table belongs to a different table.
-    NameChanged { table: String },
     /// Writing a counter as the owner of the series could run other code.
     NotPlain { series: String, obstacle: WriteObstacle },
     /// The owner of a numbered table may not use the series. The names are quoted.
@@ -120,12 +118,6 @@ impl NumberProblem {
                      trigger {}.",
                     shown(trigger)
                 ),
-            ),
-            NumberProblem::NameChanged { table } => Report::of(
-                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!("the name of table {} changed during the call", shown(table)),
-                "Another session renamed its schema.",
-                "Retry the transaction.",
             ),
             NumberProblem::NotPlain { series, obstacle } => Report::of(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr;
 
 use pgrx::datum::DatumWithOid;
-use pgrx::{PgBox, PgList, pg_guard, pg_sys};
+use pgrx::{PgBox, pg_guard, pg_sys};
 
 use crate::faults::{self, Fault};
 
@@ -28,11 +28,7 @@ pub struct BoundName {
 }
 
 impl BoundName {
-    pub fn new(
-        table: pg_sys::Oid,
-        arguments: &[DatumWithOid<'_>],
-        name_changed: fn(pg_sys::Oid) -> !,
-    ) -> BoundName {
+    pub fn new(table: pg_sys::Oid, arguments: &[DatumWithOid<'_>], name_changed: fn(pg_sys::Oid) -> !) -> BoundName {
         let types = arguments.iter().map(DatumWithOid::oid).collect();
         BoundName { table, types, name_changed, is_compared: Cell::new(false) }
     }
@@ -134,8 +130,9 @@ unsafe fn table(parse: *mut pg_sys::ParseState) -> Option<pg_sys::Oid> {
         if let Some(written) = (*parse).p_target_relation.as_ref() {
             return Some(written.rd_id);
         }
-        let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*parse).p_rtable);
-        let read = entries.iter_ptr().find(|entry| (**entry).rtekind == pg_sys::RTEKind::RTE_RELATION);
-        read.map(|entry| (*entry).relid)
+        let list = (*parse).p_rtable.as_ref()?;
+        let entries = std::slice::from_raw_parts(list.elements, list.length as usize).iter();
+        let mut entries = entries.map(|cell| &*cell.ptr_value.cast::<pg_sys::RangeTblEntry>());
+        entries.find(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION).map(|entry| entry.relid)
     }
 }

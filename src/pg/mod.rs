@@ -3,6 +3,7 @@
 
 pub mod backend_slots;
 pub mod background_worker;
+pub mod bound_name;
 pub mod bound_plan;
 pub mod c_string;
 pub mod civil;

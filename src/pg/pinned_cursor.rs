@@ -1,13 +1,17 @@
-//! A cursor that functions in its query cannot close, for example with CLOSE ALL.
+//! A cursor that reads one table, which is identified by its OID, and that functions in its query cannot close, for
+//! example with CLOSE ALL.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::ManuallyDrop;
+use std::ptr;
 
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use pgrx::spi::{Spi, SpiError, SpiHeapTupleData};
 
+use crate::faults;
+use crate::pg::bound_name::{self, BoundName};
 use crate::pg::relation::ANSWERED;
 
 /// A cursor. It must be read to its end, because PostgreSQL does not commit while a cursor is pinned. After an error, the
@@ -18,12 +22,37 @@ pub struct PinnedCursor {
 }
 
 impl PinnedCursor {
-    /// Runs a query with the snapshot of the calling statement.
-    pub fn open(query: &str, arguments: &[DatumWithOid]) -> PinnedCursor {
-        let name = Spi::connect(|client| client.open_cursor(query, arguments).detach_into_name());
-        // SAFETY: the portal was just created.
-        unsafe { pg_sys::PinPortal(portal(&name)) };
+    /// Runs a query on a table with the snapshot of the calling statement. [`BoundName::prepare`] describes the query. If
+    /// the name of the table belongs to a different table, `name_changed` raises an error.
+    pub fn open(
+        table: pg_sys::Oid,
+        query: &str,
+        arguments: &[DatumWithOid<'_>],
+        name_changed: fn(pg_sys::Oid) -> !,
+    ) -> PinnedCursor {
+        faults::named();
+        let query = CString::new(query).expect("names contain no zero byte");
+        let bound = BoundName::new(table, arguments, name_changed);
+        let name = Spi::connect(|_| {
+            // SAFETY: `connect` has connected to SPI. The plan, which is not kept, exists only until this process
+            // disconnects. The portal has a copy of what it needs, and its name is a C string.
+            unsafe {
+                let plan = bound.prepare(&query);
+                let parameters = bound_name::parameters(arguments);
+                let portal = pg_sys::SPI_cursor_open_with_paramlist(ptr::null(), plan, parameters, true);
+                pg_sys::PinPortal(portal);
+                CStr::from_ptr((*portal).name).to_string_lossy().into_owned()
+            }
+        });
         PinnedCursor { name: Some(name) }
+    }
+
+    /// Reads all rows.
+    pub fn all<T>(mut self, read: impl Fn(SpiHeapTupleData<'_>) -> Result<T, SpiError>) -> Vec<T> {
+        let rows = self.fetch(i64::MAX, &read);
+        // This closes the cursor, unless there were no rows.
+        self.fetch(1, &read);
+        rows
     }
 
     /// Reads at most `count` rows. Returns no rows after the last one. PostgreSQL's copies of the rows are freed when this

@@ -109,10 +109,10 @@ fn a_numbered_table_that_is_found_by_name_is_caught() {
 
 #[test]
 fn a_table_with_the_name_of_a_series_does_not_count() {
-    swap("serial_swap", "SlowCounter").unwrap();
+    swap("serial_swap", "SlowName").unwrap();
 }
 
 #[test]
 fn a_counter_that_is_found_by_name_is_caught() {
-    assert_caught(swap("serial_swap_by_name", "SlowCounter NameTrusted"), "code of the role ran as");
+    assert_caught(swap("serial_swap_by_name", "SlowName NameTrusted"), "code of the role ran as");
 }
