@@ -61,11 +61,11 @@ fn swap(name: &str, faults: &str) -> Result<(), String> {
         owner.run("SELECT pg_advisory_lock(1)");
         let mut caller = server.session();
         let outcome = thread::scope(|scope| {
-            let call = scope.spawn(|| caller.batch_execute(call).map_err(|error| sqlstate(&error)));
-            assert!(waiting(&mut server.session(), || call.is_finished()), "{call} does not wait");
+            let called = scope.spawn(|| caller.batch_execute(call).map_err(|error| sqlstate(&error)));
+            assert!(waiting(&mut server.session(), || called.is_finished()), "{call} does not wait");
             owner.run("BEGIN; ALTER SCHEMA books RENAME TO former; ALTER SCHEMA fake RENAME TO books; COMMIT");
             owner.run("SELECT pg_advisory_unlock(1)");
-            call.join().expect("a call")
+            called.join().expect("a call")
         });
         owner.run("BEGIN; ALTER SCHEMA books RENAME TO fake; ALTER SCHEMA former RENAME TO books; COMMIT");
         ensure!(outcome.is_err(), "{call} has read the other table");
