@@ -1,4 +1,5 @@
--- How the state advances to a later tick: flushed first, then written by one session at a time.
+-- How the state advances to a later tick: flushed first, then written by one session at a time. draw.sql determines when a session
+-- waits for the clock, and when it advances the state.
 
 -- Flushes all existing WAL. Before version 17, PostgreSQL has no function that does this. On these versions, this function
 -- truncates a table in the transaction that creates it, because PostgreSQL flushes WAL before it shortens the files of a table with

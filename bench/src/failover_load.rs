@@ -1,4 +1,5 @@
-//! Sessions that insert rows into a cluster whose primary changes, and a record of every ID that they received.
+//! Sessions that insert rows into a cluster whose primary changes, and a record of every ID that they received. The benchmark
+//! itself is in `failovers.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,8 @@
 //!
 //! The values of the four identity settings are read earlier, by the module [`crate::config::identity`]. This module
 //! still defines these settings, so that `SHOW`, `pg_settings` and `ALTER SYSTEM` recognize them, and so that they can
-//! only be set in the server's configuration.
+//! only be set in the server's configuration. The variable of `snowflake_pg.worker_id` is in
+//! [`crate::config::guc_hooks`], because the hook that shows the setting reads it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};

@@ -1,6 +1,8 @@
 //! Determines from which tags a `dense` series may draw. The tag is an argument of a trigger. Because any role with the
 //! TRIGGER privilege can create such a trigger, the argument alone grants no right. The right to draw comes from the
 //! table's security label. Only one table in a database can have a given label.
+//!
+//! For a `gapless` series, the privileges on its table are enough: `serial.rs` and `serial_at_commit.rs` check them.
 
 use std::ffi::CStr;
 

@@ -16,7 +16,7 @@ pub const BAD_DAY: Page = Page("bad-day.md");
 pub const ERRORS: Page = Page("errors.md");
 
 /// Servers that use a registry.
-pub const FLEET: Page = Page("fleet.md");
+pub const FLEET: Page = Page("registry.md");
 
 /// Short numbers from segments.
 pub const ORDERS: Page = Page("orders.md");

@@ -1,4 +1,5 @@
-//! Checks in PostgreSQL's shared memory what the synchronous standby has acknowledged.
+//! Checks in PostgreSQL's shared memory what the synchronous standby has acknowledged. The wait for it is in
+//! `generator/durable.rs`.
 //!
 //! `SyncRepWaitForLSN` cannot be used. It returns without an error if the wait is cancelled, and it returns immediately
 //! if `synchronous_commit` is off or local in the session.

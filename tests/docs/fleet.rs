@@ -1,4 +1,4 @@
-//! Types the blocks of docs/fleet.md on servers of a fleet, and those of other pages that need a registry.
+//! Types the blocks of docs/registry.md on servers of a fleet, and those of other pages that need a registry.
 
 mod changed;
 mod hosts;

@@ -5,7 +5,7 @@ use cluster::{Recipe, assert_caught, ensure, texts_of};
 /// The pages, each with the paths where the files of its tests begin. `pages.rs` types the blocks of the other pages.
 const PAGES: [(&str, &[&str]); 10] = [
     ("docs/clients.md", &["tests/clients"]),
-    ("docs/fleet.md", &["tests/docs/fleet"]),
+    ("docs/registry.md", &["tests/docs/fleet"]),
     ("docs/kubernetes.md", &["tests/engines/kubernetes", "tests/packages/image"]),
     ("docs/orders.md", &["tests/docs/fleet/tags", "tests/docs/fleet/lost", "tests/segments/embedded"]),
     ("docs/patroni.md", &["tests/engines/patroni"]),
@@ -38,5 +38,5 @@ fn every_section_with_blocks_is_tested() {
         check(page, sources).unwrap();
     }
     let reason = "types the blocks of \"The registry inside the cluster that it serves\"";
-    assert_caught(check("docs/fleet.md", &["tests/docs/fleet/setup"]), reason);
+    assert_caught(check("docs/registry.md", &["tests/docs/fleet/setup"]), reason);
 }

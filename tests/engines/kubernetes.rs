@@ -184,7 +184,7 @@ fn a_registry_of_its_own_takes_a_certificate_and_no_password_file_that_the_group
     let mut fleet = shop.pod(1);
     fleet.rules(&rules);
     fleet.create(&shop);
-    typed(fleet.server().psql(), &Recipe::of("docs/fleet.md", "Set up the registry").block("sql registry")).unwrap();
+    typed(fleet.server().psql(), &Recipe::of("docs/registry.md", "Set up the registry").block("sql registry")).unwrap();
     let secret = Secret::mounted(name, &shop.certificates, &client);
     let connected = |number: u8, parameters: &[(String, String)]| {
         let mut pod = Shop::client(&shop, number, parameters);

@@ -114,7 +114,7 @@ fn a_copy_that_reaches_the_registry_delays_new_servers_by_90_minutes() {
 
 /// Returns the values of `snowflake_pg.registry` that the page gives to a copy.
 fn values_of_the_page() -> Vec<String> {
-    let text = page("docs/fleet.md");
+    let text = page("docs/registry.md");
     let (_, section) = text.split_once("## Keep copies of a cluster away").expect("the section exists");
     let (section, _) = section.split_once("\n## ").expect("another section follows");
     let settings = section.split("`snowflake_pg.registry = '").skip(1);

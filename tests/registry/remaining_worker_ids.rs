@@ -57,7 +57,7 @@ fn a_server_that_was_removed_is_live_then_late_then_gone() {
     ] {
         assert_eq!(state(since), (expected.into(), used.into()), "{since} after the last heartbeat");
     }
-    let page = cluster::page("docs/fleet.md");
+    let page = cluster::page("docs/registry.md");
     let section = page.split("## Remove or replace a server").nth(1).expect("a section");
     for times in ["5 minutes", "12 hours and 10 minutes"] {
         assert!(section.contains(times), "{times}");

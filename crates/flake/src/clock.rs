@@ -5,6 +5,9 @@
 //! generator time. A *step* is a change of the difference between the wall clock and the boot clock. Both clocks
 //! advance while the machine is suspended, and both are slewed together, so the difference changes only if the wall
 //! clock is set. It is not a step if a generator is ahead of the wall clock because it began at its mark.
+//!
+//! If the rules of the configuration do not let a generator continue after the wall clock was set back, the caller waits
+//! or raises an error: in the server, this is `src/generator/clock_behind.rs`.
 
 use crate::Nanos;
 

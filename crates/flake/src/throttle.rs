@@ -1,6 +1,6 @@
-//! How far ahead of the clock a request may run, and how long it rests if it is throttled. A caller that has waited for
-//! a longer time rests for a shorter time, so it retries sooner. The modules `turn` and `bulk` contain the other rules of
-//! fairness.
+//! How far ahead of the clock a request may run, and how long it rests if it is throttled. `next_word.rs` compares the
+//! lead of a request with this limit. A caller that has waited for a longer time rests for a shorter time, so it retries
+//! sooner. The modules `turn` and `bulk` contain the other rules of fairness.
 
 use crate::scatter::scatter;
 use crate::{Nanos, Tick};

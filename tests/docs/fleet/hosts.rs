@@ -1,4 +1,4 @@
-//! The sections of docs/fleet.md, and the hosts on which their blocks are typed.
+//! The sections of docs/registry.md, and the hosts on which their blocks are typed.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use cluster::{
     within,
 };
 
-pub const PAGE: &str = "docs/fleet.md";
+pub const PAGE: &str = "docs/registry.md";
 
 /// The values that the page declares to be examples.
 const HOSTS: [&str; 5] = ["registry2.example", "registry.example", "db1", "db2", "db3"];

@@ -76,5 +76,5 @@ fn a_server_without_a_worker_id_says_that_all_are_in_use() {
     let mut full = section("All worker IDs are in use");
     check_next(&mut full, "sql full", &registry, "fleet");
     assert!(full.is_empty());
-    assert!(cluster::page("docs/fleet.md").contains("`all worker IDs of the fleet are in use`"));
+    assert!(cluster::page("docs/registry.md").contains("`all worker IDs of the fleet are in use`"));
 }
