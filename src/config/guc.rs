@@ -286,7 +286,8 @@ pub fn define(callbacks: Callbacks) {
     GucRegistry::define_int_guc(
         c"snowflake_pg.max_segments",
         c"Sets the number of segments from which this server can issue numbers at the same time.",
-        c"If sessions use more segments, the server returns the numbers of the least recently used segment.",
+        c"If sessions use more segments, the server returns the numbers of a segment that is idle, or of one that belongs to \
+          the role with the most segments.",
         &MAX_SEGMENTS,
         1,
         MAX_MAX_SEGMENTS,
