@@ -182,7 +182,8 @@ impl Column<'_> {
                 pg_catalog.count(id), pg_catalog.min(id), pg_catalog.max(id),
                 pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(id)
              FROM (SELECT {id} FROM {table} WHERE $1 IS NOT NULL {rows}) AS ids (id) GROUP BY 1 ORDER BY 1
-             LIMIT {MOST_NODES} OPERATOR(pg_catalog.+) 2"
+             LIMIT {}",
+            MOST_NODES + 2
         );
         let (mask, _) = self.identity.stamp.node_field();
         let mut arguments: Vec<DatumWithOid> = vec![mask.into(), self.identity.format.layout.last_id().into()];
