@@ -1,7 +1,7 @@
 //! The results of `make bench` are of the code that is there: no part has been measured before its code changed.
 
-#[path = "../../bench/src/sources.rs"]
-mod sources;
+#[path = "../../bench/src/measured_files.rs"]
+mod measured_files;
 #[path = "../../bench/src/stats.rs"]
 #[allow(dead_code)]
 mod stats;
@@ -82,7 +82,7 @@ fn every_part_has_been_measured_since_its_code_changed() {
             continue;
         }
         let part = name.split_once('/').expect("a version and a part").1;
-        wrong.extend(check(repository(), result, &sources::of(part)).err());
+        wrong.extend(check(repository(), result, &measured_files::of(part)).err());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -95,7 +95,7 @@ fn every_part_names_its_sources() {
     let parts: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
     assert!(parts.len() > 10, "{parts:?}");
     for part in parts {
-        for path in sources::of(part) {
+        for path in measured_files::of(part) {
             assert!(repository().join(path).exists(), "{part}: {path}");
         }
     }

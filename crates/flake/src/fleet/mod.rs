@@ -66,9 +66,9 @@ mod point;
 mod record;
 #[cfg(feature = "reference")]
 mod registry_model;
-mod ring;
 mod statement;
 mod windows;
+mod worker_ids;
 
 pub use member::{Effect, Grant, Member, MemberIdentity, MemberStanding};
 pub use message::{Call, ClaimRequest, Loss, RegistryAnswer, RegistryRefusal, RegistryRequest, RenewRequest, Uuid};
@@ -81,6 +81,6 @@ pub use registry_model::{
     Begun, Cursor, Fleet, Kept, LAST_NUMBER, Moment, NoBlock, Registry, RegistryRow, ReportAnswer, Skip, Source,
     TagBlock, TagRecord, Tags, Top, UNKNOWN_STEPS,
 };
-pub use ring::Ring;
 pub use statement::{Statement, micros};
 pub use windows::{BLOCKS_IN_WINDOW, WINDOW, lost_windows};
+pub use worker_ids::Ring;
