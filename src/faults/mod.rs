@@ -180,6 +180,8 @@ pub enum Fault {
     NameTrusted,
     /// A superuser reads tables of other roles with its own privileges.
     ReadAsCaller,
+    /// Settings that code of a different role changes keep their new values.
+    SettingsKept,
     /// A series draws from the tag that its trigger names, even if its owner is not allowed to draw from that tag.
     TagTrusted,
     /// IDs are concealed and revealed without the tweak.

@@ -103,6 +103,12 @@ pub fn is_table(relation: pg_sys::Oid) -> bool {
     [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
 }
 
+pub fn is_view(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
+    kind == pg_sys::RELKIND_VIEW
+}
+
 pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
     // SAFETY: the function reads the catalog caches in a transaction.
     let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;

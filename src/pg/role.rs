@@ -6,11 +6,14 @@ use pgrx::pg_sys;
 use crate::faults::{self, Fault};
 use crate::pg::{c_string, relation};
 
-/// Changes the current role until this value is dropped, as PostgreSQL does for the statements of foreign keys. After
-/// an error, the end of the transaction or subtransaction restores the role.
+/// Changes the current role until this value is dropped, as PostgreSQL does for functions in indexes. Settings that are
+/// changed meanwhile get their previous values back, so code of this role cannot change how the statements that follow
+/// are run. After an error, the end of the transaction or subtransaction restores the role and the settings.
 pub struct As {
     role: pg_sys::Oid,
     context: i32,
+    /// The nesting level of the settings.
+    level: i32,
 }
 
 impl As {
@@ -23,11 +26,13 @@ impl As {
     /// The same, with more flags of PostgreSQL's security context.
     fn with(role: pg_sys::Oid, more: u32) -> As {
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION | more;
-        let mut before = As { role: pg_sys::InvalidOid, context: 0 };
-        // SAFETY: the functions read and set variables of this process. The role owns a table, so it exists.
+        let mut before = As { role: pg_sys::InvalidOid, context: 0, level: 0 };
+        // SAFETY: the functions read and set variables of this process. The role owns a table, so it exists. `drop` exits the
+        // nesting level. After an error, the end of the transaction exits it.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut before.role, &raw mut before.context);
             pg_sys::SetUserIdAndSecContext(role, before.context | flags as i32);
+            before.level = pg_sys::NewGUCNestLevel();
         }
         before
     }
@@ -35,9 +40,9 @@ impl As {
     /// Makes the owner of a table the current role if the current role is a superuser. The planner calls functions that
     /// the owner has used in indexes and constraints, and they would otherwise run as the superuser. Like a superuser,
     /// the owner then reads all rows, even if row security is forced for the owner. The code of a view runs with the
-    /// caller's privileges in any case, so nothing changes for a view.
+    /// caller's privileges in any case, so the role does not change for a view.
     pub fn reader(table: pg_sys::Oid) -> Option<As> {
-        let owner = relation::owner(table).filter(|_| is_superuser() && relation::is_table(table));
+        let owner = relation::owner(table).filter(|_| is_superuser() && !relation::is_view(table));
         owner.filter(|_| !faults::on(Fault::ReadAsCaller)).map(|owner| As::with(owner, pg_sys::SECURITY_NOFORCE_RLS))
     }
 }
@@ -45,8 +50,13 @@ impl As {
 impl Drop for As {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: these are the values that `new` read.
-            unsafe { pg_sys::SetUserIdAndSecContext(self.role, self.context) };
+            let keeps = faults::on(Fault::SettingsKept);
+            // SAFETY: these are the nesting level and the values of `with`. The level ends first, because code that checks a
+            // setting must not run as the previous role.
+            unsafe {
+                pg_sys::AtEOXact_GUC(keeps, self.level);
+                pg_sys::SetUserIdAndSecContext(self.role, self.context);
+            }
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use cluster::{Answer, Cluster, assert_caught, ensure};
 
-/// A superuser reads two tables. Their owner, the role `low`, has used a function in the predicate of an index, which the planner calls.
-/// Returns an error if the function has run with other privileges than those of its owner.
+/// A superuser reads two tables and a materialized view. Their owner, the role `low`, has used a function in the predicate of an index,
+/// which the planner calls. The function changes a setting. Returns an error if the function has run with other privileges than those of
+/// its owner, or if the setting of the superuser's session has changed.
 fn check_owner(name: &str, fault: Option<&str>) -> Result<(), String> {
     let server = Cluster::builder(name).fault_if(fault).start();
     let mut session = server.session();
@@ -16,8 +17,11 @@ fn check_owner(name: &str, fault: Option<&str>) -> Result<(), String> {
          INSERT INTO low.invoice VALUES ('', 200);
          CREATE FUNCTION low.yes(integer) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
              SELECT nextval(CASE current_user WHEN 'low' THEN 'public.owners' ELSE 'public.others' END) > 0
+                 AND set_config('search_path', 'low', false) = 'low'
          $$;
+         CREATE MATERIALIZED VIEW low.ids AS SELECT id FROM low.orders;
          CREATE INDEX ON low.orders (id) WHERE low.yes(1); CREATE INDEX ON low.invoice (period) WHERE low.yes(1);
+         CREATE INDEX ON low.ids (id) WHERE low.yes(1);
          RESET ROLE; DROP SEQUENCE others; CREATE SEQUENCE others; GRANT USAGE ON others TO PUBLIC",
     );
     let gaps =
@@ -25,18 +29,21 @@ fn check_owner(name: &str, fault: Option<&str>) -> Result<(), String> {
     let mut before = session.one::<i64>("SELECT last_value FROM owners");
     for (call, code) in [
         ("SELECT snowflake_check('low.orders')", None),
+        ("SELECT snowflake_check('low.ids')", None),
         ("SELECT snowflake_set_mark(2, 'low.orders')", None),
         (gaps, None),
         ("SELECT snowflake_alter_series('low.invoice', start => 5)", Some("55000")),
         ("SELECT snowflake_alter_series('low.invoice', 'N-{n:2}')", Some("2200H")),
     ] {
         // A session calls the function only once for each index.
-        let found = server.connect().code(call);
-        assert_eq!(found.as_deref(), code, "{call}");
+        let mut superuser = server.connect();
+        assert_eq!(superuser.code(call).as_deref(), code, "{call}");
         ensure!(!session.one::<bool>("SELECT is_called FROM others"), "{call} runs code of the owner as the superuser");
         let calls = session.one::<i64>("SELECT last_value FROM owners");
         assert!(calls > before, "{call} runs no code of the owner");
         before = calls;
+        let path: String = superuser.one("SHOW search_path");
+        ensure!(path == "\"$user\", public", "after {call}, the superuser has the search_path {path}");
     }
     for policy in ["", "ALTER TABLE low.orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"] {
         session.run(policy);
@@ -55,4 +62,9 @@ fn a_superuser_runs_code_of_the_owner_only_as_the_owner() {
 #[test]
 fn a_superuser_who_reads_as_itself_is_caught() {
     assert_caught(check_owner("check_caller", Some("ReadAsCaller")), "runs code of the owner as the superuser");
+}
+
+#[test]
+fn a_setting_that_code_of_the_owner_leaves_behind_is_caught() {
+    assert_caught(check_owner("check_setting", Some("SettingsKept")), "the superuser has the search_path low");
 }
