@@ -26,6 +26,7 @@ mod reference;
 mod restore;
 mod sections;
 mod site;
+mod superuser;
 mod time_ordered_keys;
 mod words;
 mod worker_ids;

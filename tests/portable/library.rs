@@ -29,6 +29,17 @@ const TABLES: &str = "
     CREATE TABLE public.codes (code snowflake_text PRIMARY KEY DEFAULT snowflake_to_text(snowflake_nextval()));
     CREATE TABLE public.labels (label text DEFAULT 'label ' || snowflake_to_text(snowflake_nextval()), copy snowflake_text)";
 
+/// What a role puts into the copy: a table whose index calls a function. The function notes whether it runs as a superuser.
+const TRAP: &str = "
+    CREATE ROLE trapper; CREATE SCHEMA trap; CREATE SEQUENCE trap.taken;
+    CREATE FUNCTION trap.take() RETURNS boolean LANGUAGE sql AS $$
+        SELECT nextval('trap.taken') > 0 FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper $$;
+    CREATE FUNCTION trap.yes(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN trap.take() IS NULL; END';
+    CREATE TABLE trap.orders (id bigint DEFAULT snowflake.snowflake_nextval());
+    CREATE INDEX ON trap.orders (id) WHERE trap.yes(1);
+    ALTER TABLE trap.orders OWNER TO trapper; GRANT ALL ON SCHEMA trap TO trapper;
+    SELECT setval('trap.taken', 1, false)";
+
 /// The rows.
 fn rows(session: &mut Client) -> Vec<i64> {
     session.all("SELECT id FROM orders ORDER BY id")
@@ -99,7 +110,22 @@ fn a_database_moves_to_the_library_and_back_without_a_rewrite() {
         assert!(refused.contains("other objects use the portable functions") && refused.contains(name), "{refused}");
         session.run(&format!("DROP {}", name.replace("public.", "")));
     }
+    // Neither the code of another role nor a temporary table of another session has an effect on the superuser.
+    session.run(TRAP);
+    let mut other = own.connect_to("shop");
+    other.run("CREATE TEMP TABLE noise (id bigint DEFAULT length('public.snowflake_nextval('))");
+    let taken = "SELECT is_called FROM trap.taken";
+    let checked = "SELECT max(last_id) INTO last FROM public.snowflake_check(item.relation, item.key, '{}'::integer[])";
+    let read = "EXECUTE format('SELECT max(%I) FROM %s', item.key, item.relation) INTO last; PERFORM 1 FROM (SELECT '')  AS p (problem)";
+    let trapped = transaction.replace(checked, read).replace("\nCOMMIT;", "\nROLLBACK;");
+    assert!(trapped.contains(read) && trapped.contains("ROLLBACK"));
+    psql(&own, &trapped).unwrap();
+    assert!(session.one::<bool>(taken), "the control runs no code of the other role");
+    session.run("SELECT setval('trap.taken', 1, false)");
     psql(&own, &transaction).unwrap();
+    assert!(!session.one::<bool>(taken), "code of another role has run as the superuser");
+    session.run("DROP SCHEMA trap CASCADE; DROP ROLE trapper");
+    drop(other);
     assert!(recipe.is_empty());
     let mut session = own.connect_to("shop");
     assert_eq!((rows(&mut session), stored(&mut session)), (before, files_before));
