@@ -1,18 +1,4 @@
--- The registry of a fleet: tables and functions that assign worker IDs and blocks of short numbers to servers. The registry does
--- not need the library.
---
--- Run this script in one of two ways:
---   CREATE EXTENSION snowflake_registry;
---   psql -X -1 -v ON_ERROR_STOP=1 -f snowflake_registry--@VERSION@.sql    (where extension files cannot be installed)
---
--- Points: every bound, start, clock and end of a quarantine is a number in ID space, 0 .. 2^63 - 1. A time is represented by the
--- first ID of its tick, and a duration by the number of IDs in its ticks, rounded up. Sums do not exceed 2^63 - 1. A bound is the
--- last ID that is granted.
---
--- Locks: a function that assigns a worker ID or begins a life locks the row in "fleet" FOR UPDATE. A renewal locks that row FOR
--- SHARE. Both lock it before any row in "node". A function determines which of the two locks it needs before it takes the first
--- one, and never takes the stronger lock while it holds the weaker one, because two sessions could then deadlock. A function for a
--- tag's numbers locks the row in "fleet" FOR SHARE, or FOR UPDATE if it creates or drops a tag, and then the row in "segment".
+-- The tables of the registry.
 
 DO $install$
 BEGIN

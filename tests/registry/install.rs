@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cluster::{Answer as _, Cluster, Host, output, typed};
+use cluster::{Answer as _, Cluster, Host, assert_caught, ensure, output, typed};
 
 use crate::calls::{LAYOUT, check_quarantine, claim, registry, restore};
 use crate::reserved::reserved;
@@ -68,6 +68,59 @@ fn an_ordinary_owner_can_create_and_drop_the_registry() {
         assert_eq!(claim(&mut owner, LAYOUT), Ok(0));
         owner.batch_execute("DROP EXTENSION snowflake_registry").expect("the owner may");
     }
+}
+
+const SCHEMA: &str = "the schema snowflake_registry already contains objects, or other roles can create objects in it";
+
+/// Runs the script in databases in which another role has created the schema and an object in it.
+fn check_schema(name: &str, script: &str) -> Result<(), String> {
+    let server = Cluster::builder(name).unset("shared_preload_libraries").start();
+    let mut session = server.session();
+    session.run("CREATE ROLE hostile; GRANT CREATE ON DATABASE postgres TO hostile");
+    for statement in [
+        "CREATE FUNCTION snowflake_registry.at(timestamptz) RETURNS bigint LANGUAGE sql AS 'SELECT 1'",
+        "CREATE OPERATOR snowflake_registry.= (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.starts_with)",
+        "CREATE TYPE snowflake_registry.at AS ENUM ('now')",
+        "CREATE TABLE snowflake_registry.at (n int)",
+        "GRANT CREATE ON SCHEMA snowflake_registry TO PUBLIC",
+    ] {
+        session.run(&format!("SET ROLE hostile; CREATE SCHEMA snowflake_registry; {statement}; RESET ROLE"));
+        let refused = run(&server, "postgres", script);
+        ensure!(refused.as_ref().is_err_and(|said| said.contains(SCHEMA)), "{statement}: {refused:?}");
+        assert_eq!(session.refusal("CREATE EXTENSION snowflake_registry"), ("55000".into(), SCHEMA.into()));
+        // The hint.
+        session.run("DROP SCHEMA snowflake_registry CASCADE");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_schema_with_objects_of_another_role_is_refused() {
+    check_schema("registry_schema", &script(env!("CARGO_PKG_VERSION"))).unwrap();
+}
+
+#[test]
+fn a_script_that_trusts_the_schema_is_caught() {
+    let script = script(env!("CARGO_PKG_VERSION"));
+    let (before, rest) = script.split_once("DO $schema$").expect("a block");
+    let (_, after) = rest.split_once("$schema$;").expect("an end");
+    assert_caught(check_schema("registry_schema_trusted", &format!("{before}{after}")), "Ok(");
+}
+
+#[test]
+fn an_empty_schema_of_another_role_becomes_that_of_the_owner_of_the_registry() {
+    let server = Cluster::builder("registry_schema_empty").unset("shared_preload_libraries").start();
+    let mut session = server.session();
+    session.run(
+        "CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE postgres TO owner;
+         CREATE ROLE hostile; CREATE SCHEMA snowflake_registry AUTHORIZATION hostile",
+    );
+    let create = "CREATE EXTENSION snowflake_registry";
+    let refused = server.connect_as("owner").refusal(create);
+    assert_eq!(refused, ("42501".into(), "must be owner of schema snowflake_registry".into()));
+    session.run(create);
+    let owner = "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'snowflake_registry'";
+    assert_eq!(session.one::<String>(owner), "postgres");
 }
 
 /// Dumps the database of a registry and restores it on another server, which must notice that it might have lost something.
