@@ -300,11 +300,11 @@ fn the_query_over_all_tables_takes_those_with_numbers_and_no_others() {
          INSERT INTO numbers VALUES (-1); INSERT INTO keys VALUES (-2);
          INSERT INTO texts DEFAULT VALUES; INSERT INTO digits DEFAULT VALUES; INSERT INTO prices DEFAULT VALUES",
     );
-    let query = block_with(blocks(&page("docs/duplicates.md"), "sql"), "pg_attrdef");
+    let query = block_with(blocks(&page("docs/duplicates.md"), "sql all tables"), "pg_attrdef");
     let mut psql = server.psql();
     psql.args(["-At"]);
     let found = typed(psql, &query).expect("a query that works as it stands");
     let mut lines: Vec<&str> = found.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["keys|not an ID|||1|-2|-2", "numbers|not an ID|||1|-1|-1"]);
+    assert_eq!(lines, ["public.keys|k|not an ID|||1|-2|-2", "public.numbers|id|not an ID|||1|-1|-1"]);
 }
