@@ -21,7 +21,7 @@ fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool)
     fs::create_dir(dir.join("bin")).expect("a new directory can be written");
     let calls = dir.join("calls");
     let stub = format!(
-        "#!/bin/sh\necho \"$(basename \"$0\") $PG $*\" >>'{calls}'\nenv | grep -i nonsense >>'{calls}'
+        "#!/bin/sh\necho \"$(basename \"$0\") $PG $*${{THOROUGH:+ thorough}}\" >>'{calls}'\nenv | grep -i nonsense >>'{calls}'
          case $* in *--no-fail-fast*) echo 'of this machine' >>\"$NOT_TESTED\"; esac
          for word in {fails}; do case \"$(basename \"$0\") $*\" in *\"$word\"*) echo '{FAILURES}' >&2; exit 100; esac; done\n",
         calls = calls.display()
@@ -31,7 +31,7 @@ fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool)
     }
     let mut script = command(dir.join("scripts/test"));
     script.args(parts).envs(NONSENSE).env("CARGO_HOME", dir);
-    script.env("PG", "15").env("ALSO", "16 18").env_remove("PG_CONFIG");
+    script.env("PG", "15").env("ALSO", "16 18").env("THOROUGH", "1").env_remove("PG_CONFIG");
     let output = script.output().expect("bash is installed");
     let printed = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     let called = fs::read_to_string(calls).unwrap_or_default();
@@ -45,6 +45,12 @@ fn every_part_runs_to_its_end_and_every_failure_is_told_of() {
     let (printed, all, succeeded) = try_script("script_ok", &ALL, "");
     assert!(succeeded && printed.ends_with("\nnot tested: of this machine\ntest: ok\n"), "{printed}");
     assert!(!all.contains("onsense"), "the caller's environment reaches a program:\n{all}");
+
+    // Only the oldest and the newest version run all rounds.
+    let runs: Vec<&str> =
+        all.lines().filter(|call| call.contains("--no-fail-fast") && call.contains("-p tests")).collect();
+    let thorough: Vec<bool> = runs.iter().map(|run| run.ends_with(" thorough")).collect();
+    assert_eq!(thorough, [true, false, true], "{runs:?}");
 
     // Everything that can run does, and each failure is named.
     let (printed, called, succeeded) = try_script("script_failing", &ALL, "--no-fail-fast lint");
