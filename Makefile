@@ -24,7 +24,7 @@ help:
 	@echo "make run      build, install, start a private server, insert and decode, print how to connect"
 	@echo "make run-fleet   start a registry and three servers that get their worker IDs from it, insert, copy a server"
 	@echo "make stop     stop the servers that make run and make run-fleet started"
-	@echo "make check    formatting, clippy, the core and the SQL surface: a minute"
+	@echo "make check    formatting, clippy, the core and the SQL surface: one to three minutes"
 	@echo "make test     every test except the negative controls, packages, engines and clients: ten minutes"
 	@echo "make test-controls   the negative controls: tests that show that other tests detect a fault"
 	@echo "make test-packages   builds the packages, and installs them in new Debian systems"

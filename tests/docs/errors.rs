@@ -71,17 +71,19 @@ fn check_messages(page: &str) -> Result<(), String> {
 /// Checks that each error has a section: a heading that contains the longest text of its message between parts that vary. The name of a
 /// setting varies, too.
 fn check_sections(page: &str) -> Result<(), String> {
-    // The reports of `registry.rs` are causes of a failed heartbeat.
-    let features = files(&["src/message"], ".rs").into_iter().filter(|path| !path.ends_with("registry.rs"));
-    let errors: Vec<String> = features.flat_map(|path| reported(&source(&repository().join(path)))).collect();
-    ensure!(errors.len() > 100, "{} errors", errors.len());
-    for message in errors {
-        let parts = message.split("..").flat_map(|text| text.split("snowflake_pg."));
-        let fixed = parts.map(|part| part.trim_matches([' ', '"', ':'])).max_by_key(|part| part.len());
-        let found = headings(page).any(|heading| heading.contains(fixed.unwrap_or_default()));
+    for message in errors() {
+        let found = headings(page).any(|heading| heading.contains(fixed(&message)));
         ensure!(found, "docs/errors.md has no section for {message:?}");
     }
     Ok(())
+}
+
+/// Returns the messages of all errors, except those of `registry.rs`, which are causes of a failed heartbeat.
+fn errors() -> Vec<String> {
+    let features = files(&["src/message"], ".rs").into_iter().filter(|path| !path.ends_with("registry.rs"));
+    let errors: Vec<String> = features.flat_map(|path| reported(&source(&repository().join(path)))).collect();
+    assert!(errors.len() > 100, "{} errors", errors.len());
+    errors
 }
 
 #[test]
@@ -90,6 +92,29 @@ fn every_error_has_a_section() {
     check_sections(&page).unwrap();
     let other = page.replace("is not an ID of layout", "is no ID");
     assert_caught(check_sections(&other), "no section for \".. is not an ID");
+}
+
+/// The longest text of a message between parts that vary.
+fn fixed(message: &str) -> &str {
+    let parts = message.split("..").flat_map(|text| text.split("snowflake_pg."));
+    let parts = parts.map(|part| part.trim_matches([' ', '"', ':', ',']));
+    parts.max_by_key(|part| part.len()).unwrap_or_default()
+}
+
+/// Checks that a test or the expected output of one contains each error.
+fn check_tested(tests: &str, errors: &[String]) -> Result<(), String> {
+    let untested: Vec<&String> = errors.iter().filter(|message| !tests.contains(fixed(message))).collect();
+    ensure!(untested.is_empty(), "no file of tests/ contains {untested:#?}");
+    Ok(())
+}
+
+#[test]
+fn every_error_has_a_test() {
+    let texts = texts_of(&["tests"], "").into_iter().filter(|(path, _)| !path.starts_with("tests/docs/errors.rs"));
+    let tests: String = texts.map(|(_, text)| text.replace("\\\"", "\"")).collect::<Vec<_>>().join("\n");
+    let errors = errors();
+    check_tested(&tests, &errors).unwrap();
+    assert_caught(check_tested(&tests.replace("is not a valid layout", ""), &errors), "is not a valid layout");
 }
 
 /// Checks that each warning in the log has a section, except warnings that begin with a part that varies.
@@ -148,10 +173,21 @@ fn the_causes_of_a_failed_heartbeat_are_those_of_the_server() {
     assert!(causes(&page).len() > 10);
 }
 
-/// Checks that each heading with a message is in the list. `links.rs` checks that each link in the list leads to a heading.
+/// Returns the SQLSTATEs in a heading. A warning in the log has none.
+fn codes(heading: &str) -> impl Iterator<Item = &str> {
+    let lists = heading.split("\" (").skip(1).filter_map(|rest| rest.split(')').next());
+    lists.flat_map(|list| list.split(", ")).filter(|code| code.len() == 5)
+}
+
+/// Checks that each heading with a message is in the list, with each of its SQLSTATEs. `links.rs` checks that each link in the list leads
+/// to a heading.
 fn check_list(page: &str) -> Result<(), String> {
     for heading in headings(page).filter(|heading| messages(heading).count() > 0) {
-        ensure!(page.contains(&format!("](#{}) |", slug(heading))), "docs/errors.md: {heading} is not in the list");
+        let link = format!("](#{}) |", slug(heading));
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ") && line.ends_with(&link)).collect();
+        ensure!(!rows.is_empty(), "docs/errors.md: {heading} is not in the list");
+        let lacking = codes(heading).find(|code| !rows.iter().any(|row| row.starts_with(&format!("| {code} |"))));
+        ensure!(lacking.is_none(), "docs/errors.md: {heading} is in the list without {lacking:?}");
     }
     Ok(())
 }
@@ -168,6 +204,8 @@ fn the_list_leads_to_every_message() {
     let page = page("docs/errors.md");
     check_list(&page).unwrap();
     assert_caught(check_list(&page.replace("### \"... is not an ID\"", "### \"... is no ID\"")), "is not in the list");
+    let other = page.replace("| 22P05 | [`the registry cannot", "| 22P02 | [`the registry cannot");
+    assert_caught(check_list(&other), "is in the list without Some(\"22P05\")");
 }
 
 /// Checks that each call in the first column of the table is refused because there is no such function, and that the call in the second

@@ -4,6 +4,17 @@
 mod functions;
 mod settings;
 
+/// Checks that the changelog names everything that a release has. Settings are named without the extension.
+fn check_changelog(changelog: &str, names: &[&str]) -> Result<(), String> {
+    let is_named = |name: &str| {
+        let name = name.trim_start_matches("snowflake_pg.");
+        changelog.split('`').skip(1).step_by(2).any(|code| code.split('(').next() == Some(name))
+    };
+    let lacking: Vec<&&str> = names.iter().filter(|name| !is_named(name)).collect();
+    cluster::ensure!(lacking.is_empty(), "CHANGELOG.md does not name {lacking:?}");
+    Ok(())
+}
+
 /// Returns the sections of a page whose headings have three `#`: the heading, and the text below it.
 fn entries(page: &str) -> Vec<(&str, &str)> {
     let sections = page.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));

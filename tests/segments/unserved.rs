@@ -1,6 +1,6 @@
 //! Segments that the registry cannot serve, and others that it serves meanwhile.
 
-use cluster::{Answer, Cluster, within};
+use cluster::{Answer, Cluster, Stop, within};
 
 use crate::servers::{SOON, empty_registry, server, string};
 
@@ -78,4 +78,25 @@ fn a_registry_that_cannot_create_a_segment_serves_the_others() {
     // The hint works.
     owner.run("ALTER TABLE snowflake_registry.segment DROP CONSTRAINT none");
     assert_eq!(client.one::<String>(next), "T-2026-0000001");
+}
+
+#[test]
+fn a_server_without_a_registrar_says_what_to_do() {
+    let registry = empty_registry("dense_no_worker");
+    registry.connect().one::<i64>("SELECT snowflake_registry.create_segment('orders', 1, 10)");
+    let (mut server, mut client) =
+        server("dense_no_worker_1", &registry).set("max_worker_processes", "1").start_session();
+    let next = "SELECT snowflake_segment_nextval('orders')";
+    let [code, message, detail, hint] = client.error(next);
+    assert_eq!([code, message], ["55000", "segment \"orders\" has no numbers on this server"]);
+    assert_eq!(detail, "Background worker \"snowflake_pg registrar\" is not responding.");
+    assert!(
+        hint.starts_with("Check that the background worker is running: increase \"max_worker_processes\""),
+        "{hint}"
+    );
+    // The hint works.
+    server.set("max_worker_processes", "8");
+    server.restart(Stop::Fast);
+    let mut client = server.connect();
+    assert!(within(SOON, || client.code(next).is_none()), "{}", server.log());
 }

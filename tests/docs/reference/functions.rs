@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cluster::{Cluster, assert_caught, blocks, ensure, page};
 
-use super::check_names;
+use super::{check_changelog, check_names};
 
 /// The path of the page.
 const PAGE: &str = "docs/functions.md";
@@ -163,6 +163,17 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the names of the functions that users call, and of the views.
+fn used(catalog: &Catalog) -> Vec<&str> {
+    let functions = catalog.functions.iter().filter(|function| {
+        !function.behind_a_view && !function.name.contains("_copy_") && function.result != "trigger"
+    });
+    functions
+        .map(|function| function.name.as_str())
+        .chain(catalog.views.iter().map(|(view, _)| view.as_str()))
+        .collect()
+}
+
 fn check_comments(catalog: &Catalog) -> Result<(), String> {
     match catalog.functions.iter().find(|function| function.comment.is_none()) {
         Some(function) => Err(format!("sql/comments.sql contains no comment on {}", function.name)),
@@ -175,7 +186,8 @@ fn every_function_is_described_as_it_is() {
     let catalog = catalog("reference_functions");
     assert!(catalog.functions.len() > 30 && catalog.views.len() == 5);
     let described = check(&page(PAGE), &catalog).map_err(|reason| format!("{PAGE}: {reason}"));
-    let wrong: Vec<String> = [check_comments(&catalog), described].into_iter().filter_map(Result::err).collect();
+    let named = check_changelog(&page("CHANGELOG.md"), &used(&catalog));
+    let wrong: Vec<String> = [check_comments(&catalog), described, named].into_iter().filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -206,6 +218,8 @@ fn a_function_that_is_described_wrongly_is_caught() {
         assert!(page.contains(was), "{was}");
         assert_caught(check(&page.replacen(was, is, 1), &catalog), reason);
     }
+    let changelog = cluster::page("CHANGELOG.md").replace("`snowflake_reserve", "`snowflake_block");
+    assert_caught(check_changelog(&changelog, &used(&catalog)), "does not name [\"snowflake_reserve\"]");
     catalog.functions[0].comment = None;
     assert_caught(check_comments(&catalog), &format!("no comment on {}", catalog.functions[0].name));
 }

@@ -2,7 +2,7 @@
 
 use cluster::{Answer, Cluster, assert_caught, blocks, ensure, page};
 
-use super::check_names;
+use super::{check_changelog, check_names};
 
 /// The path of the page.
 const PAGE: &str = "docs/settings.md";
@@ -68,6 +68,9 @@ fn check(page: &str, known: &[SettingRow]) -> Result<(), String> {
     let lacking: Vec<&&str> = names.iter().filter(|name| shown.iter().all(|setting| setting.name != **name)).collect();
     ensure!(!names.is_empty() && lacking.is_empty(), "the table lacks {lacking:?}");
     ensure!(shown.len() == known.len(), "the table has two rows of a setting");
+    let output = |name: &str| page.lines().any(|line| line.starts_with(&format!(" {name} ")));
+    let lacking: Vec<&&str> = names.iter().filter(|name| !output(name)).collect();
+    ensure!(lacking.is_empty(), "the output of the query lacks {lacking:?}");
     for (name, text) in check_names(page, &names)? {
         let setting = known.iter().find(|setting| setting.name == name).expect("a name that was checked");
         let row = shown.iter().find(|setting| setting.name == name);
@@ -80,7 +83,12 @@ fn check(page: &str, known: &[SettingRow]) -> Result<(), String> {
 
 #[test]
 fn every_setting_is_described_as_it_is() {
-    check(&page(PAGE), &known("reference_settings")).unwrap_or_else(|reason| panic!("{PAGE}: {reason}"));
+    let known = known("reference_settings");
+    let names: Vec<&str> = known.iter().map(|setting| setting.name.as_str()).collect();
+    let described = check(&page(PAGE), &known).map_err(|reason| format!("{PAGE}: {reason}"));
+    let named = check_changelog(&page("CHANGELOG.md"), &names);
+    let wrong: Vec<String> = [described, named].into_iter().filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -90,6 +98,7 @@ fn a_setting_that_is_described_wrongly_is_caught() {
         ("\n### snowflake_pg.epoch\n", "\n", "snowflake_pg.epoch has 0 sections"),
         ("\n### snowflake_pg.epoch", "\n### era\n\n### snowflake_pg.epoch", "era does not exist"),
         ("| [`snowflake_pg.epoch`]", "| [snowflake_pg.epoch]", "the table lacks [\"snowflake_pg.epoch\"]"),
+        ("\n snowflake_pg.epoch  ", "\n epoch  ", "the output of the query lacks [\"snowflake_pg.epoch\"]"),
         ("`-1` (not set)", "`0`", "snowflake_pg.worker_id is"),
         ("-1 to 1023", "-1 to 1024", "snowflake_pg.worker_id is"),
         ("| 0 in the default", "| 0 to 31 in the default", "snowflake_pg.datacenter_id is"),
@@ -103,6 +112,8 @@ fn a_setting_that_is_described_wrongly_is_caught() {
         assert!(page.contains(was), "{was}");
         assert_caught(check(&page.replacen(was, is, 1), &known), reason);
     }
+    let changelog = cluster::page("CHANGELOG.md").replace("`sequence_start`", "`start`");
+    assert_caught(check_changelog(&changelog, &["snowflake_pg.sequence_start"]), "does not name");
 }
 
 const REGISTRY: &str = "snowflake_pg.registry";
