@@ -96,23 +96,23 @@ pub fn is_string_type(kind: pg_sys::Oid) -> bool {
     category as u8 == pg_sys::TYPCATEGORY_STRING
 }
 
+/// Returns the kind of a relation, as in `pg_class.relkind`, or 0 if it does not exist.
+fn kind(relation: pg_sys::Oid) -> u8 {
+    // SAFETY: the function reads the catalog caches in a transaction.
+    unsafe { pg_sys::get_rel_relkind(relation) as u8 }
+}
+
 /// Returns true if a relation is a table or a partitioned table.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
-    // SAFETY: the function reads the catalog caches in a transaction.
-    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
-    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind)
+    [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind(relation))
 }
 
 pub fn is_view(relation: pg_sys::Oid) -> bool {
-    // SAFETY: the function reads the catalog caches in a transaction.
-    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
-    kind == pg_sys::RELKIND_VIEW
+    kind(relation) == pg_sys::RELKIND_VIEW
 }
 
 pub fn is_partitioned(relation: pg_sys::Oid) -> bool {
-    // SAFETY: the function reads the catalog caches in a transaction.
-    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
-    kind == pg_sys::RELKIND_PARTITIONED_TABLE
+    kind(relation) == pg_sys::RELKIND_PARTITIONED_TABLE
 }
 
 /// Returns the name of a column.
