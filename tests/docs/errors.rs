@@ -45,10 +45,14 @@ fn headings(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| line.strip_prefix("### "))
 }
 
-/// Returns the messages in a heading. A heading is `"message" (SQLSTATE)`, or several of these separated by commas.
-fn messages(heading: &str) -> impl Iterator<Item = &str> {
-    let quoted = heading.split("), ").filter_map(|part| Some(part.rsplit_once(" (")?.0));
-    quoted.filter_map(|quoted| quoted.strip_prefix('"')?.strip_suffix('"'))
+/// Returns the messages in a heading, each with its SQLSTATEs. A heading is `"message" (SQLSTATE)`, or several of these separated by
+/// commas. A warning in the log has no SQLSTATE.
+fn titles(heading: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    heading.split("), ").filter_map(|part| {
+        let (quoted, codes) = part.rsplit_once(" (")?;
+        let codes = codes.trim_end_matches(')').split(", ").filter(|code| code.len() == 5);
+        Some((quoted.strip_prefix('"')?.strip_suffix('"')?, codes.collect()))
+    })
 }
 
 /// Checks that each heading contains a message of the server.
@@ -56,7 +60,7 @@ fn check_messages(page: &str) -> Result<(), String> {
     let source: String = texts_of(&["src", "sql", "portable"], "").into_iter().map(|(_, text)| text).collect();
     // The escapes and line breaks of Rust strings are removed from the source.
     let source = source.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
-    let messages: Vec<&str> = headings(page).flat_map(messages).collect();
+    let messages: Vec<&str> = headings(page).flat_map(titles).map(|(message, _)| message).collect();
     ensure!(messages.len() > 50, "the page has {} messages", messages.len());
     for message in messages.into_iter().filter(|message| !ELSEWHERE.contains(message)) {
         // Only the parts that do not vary are compared. The log adds the extension's name, and in some messages the worker ID.
@@ -111,7 +115,7 @@ fn check_tested(tests: &str, errors: &[String]) -> Result<(), String> {
 #[test]
 fn every_error_has_a_test() {
     let texts = texts_of(&["tests"], "").into_iter().filter(|(path, _)| !path.starts_with("tests/docs/errors.rs"));
-    let tests: String = texts.map(|(_, text)| text.replace("\\\"", "\"")).collect::<Vec<_>>().join("\n");
+    let tests: String = texts.map(|(_, text)| text.replace("\\\"", "\"")).collect();
     let errors = errors();
     check_tested(&tests, &errors).unwrap();
     assert_caught(check_tested(&tests.replace("is not a valid layout", ""), &errors), "is not a valid layout");
@@ -173,20 +177,15 @@ fn the_causes_of_a_failed_heartbeat_are_those_of_the_server() {
     assert!(causes(&page).len() > 10);
 }
 
-/// Returns the SQLSTATEs in a heading. A warning in the log has none.
-fn codes(heading: &str) -> impl Iterator<Item = &str> {
-    let lists = heading.split("\" (").skip(1).filter_map(|rest| rest.split(')').next());
-    lists.flat_map(|list| list.split(", ")).filter(|code| code.len() == 5)
-}
-
 /// Checks that each heading with a message is in the list, with each of its SQLSTATEs. `links.rs` checks that each link in the list leads
 /// to a heading.
 fn check_list(page: &str) -> Result<(), String> {
-    for heading in headings(page).filter(|heading| messages(heading).count() > 0) {
+    for heading in headings(page).filter(|heading| titles(heading).count() > 0) {
         let link = format!("](#{}) |", slug(heading));
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ") && line.ends_with(&link)).collect();
         ensure!(!rows.is_empty(), "docs/errors.md: {heading} is not in the list");
-        let lacking = codes(heading).find(|code| !rows.iter().any(|row| row.starts_with(&format!("| {code} |"))));
+        let mut codes = titles(heading).flat_map(|(_, codes)| codes);
+        let lacking = codes.find(|code| !rows.iter().any(|row| row.starts_with(&format!("| {code} |"))));
         ensure!(lacking.is_none(), "docs/errors.md: {heading} is in the list without {lacking:?}");
     }
     Ok(())
