@@ -8,9 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use cluster::{
-    Answer, Builder, Cluster, Host, Scratch, assert_caught, command, ensure, repository, settings, texts_of,
-};
+use cluster::{Builder, Cluster, Host, Scratch, assert_caught, command, ensure, repository, settings};
 
 fn folder(name: &str) -> PathBuf {
     repository().join("tests/pg_regress").join(name)
@@ -125,34 +123,6 @@ fn a_file_that_prints_something_else_is_caught() {
     let outcome = check_files("default", name, Cluster::builder(name).fault("DecodeIgnoresEpoch"));
     let _ = fs::remove_dir_all(Host::get().dir(&format!("{name}_files")));
     assert_caught(outcome, "results/default_decode.out");
-}
-
-/// Checks that one of these files calls each function.
-fn check_called(functions: &[String], files: &str) -> Result<(), String> {
-    let uncalled: Vec<&String> = functions.iter().filter(|name| !files.contains(&format!("{name}("))).collect();
-    ensure!(uncalled.is_empty(), "no file in tests/pg_regress/sql and no other test calls {uncalled:?}");
-    Ok(())
-}
-
-#[test]
-fn every_function_is_called() {
-    // Users do not call the functions of the views and of COPY.
-    let functions: Vec<String> = Cluster::builder("regress_called").start().session().all(
-        "SELECT DISTINCT proname::text FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-         WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
-             AND proname NOT LIKE 'snowflake_copy%'
-             AND NOT EXISTS (SELECT FROM pg_depend AS v WHERE v.refobjid = p.oid AND v.classid = 'pg_rewrite'::regclass)",
-    );
-    assert!(functions.len() > 30, "{functions:?}");
-    // Lists of all functions, which do not look at the results.
-    let lists = ["largest.rs", "preload.rs", "regress.rs"];
-    let mut texts = texts_of(&["tests"], ".sql");
-    texts.extend(texts_of(&["tests"], ".rs"));
-    texts.retain(|(path, _)| !lists.iter().any(|list| path.ends_with(list)));
-    let files: String = texts.into_iter().map(|(_, text)| text).collect();
-    check_called(&functions, &files).unwrap();
-    let other = files.replace("snowflake_to_uuid(", "to_uuid(");
-    assert_caught(check_called(&functions, &other), "calls [\"snowflake_to_uuid\"]");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Cluster, assert_caught, blocks, ensure, page};
+use cluster::{Cluster, assert_caught, blocks, ensure, page, texts_of};
 
 use super::{check_changelog, check_names};
 
@@ -163,15 +163,32 @@ fn check(page: &str, catalog: &Catalog) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the names of the functions that users call, and of the views.
-fn used(catalog: &Catalog) -> Vec<&str> {
-    let functions = catalog.functions.iter().filter(|function| {
-        !function.behind_a_view && !function.name.contains("_copy_") && function.result != "trigger"
-    });
-    functions
+/// Returns the functions that users call, and those of triggers, without the functions of the views and of COPY.
+fn used(catalog: &Catalog) -> impl Iterator<Item = &Function> {
+    catalog.functions.iter().filter(|function| !function.behind_a_view && !function.name.contains("_copy_"))
+}
+
+/// Returns the names that users need: of functions, except those of triggers, and of views.
+fn names(catalog: &Catalog) -> Vec<&str> {
+    let functions = used(catalog).filter(|function| function.result != "trigger").map(|function| &function.name);
+    functions.chain(catalog.views.iter().map(|(view, _)| view)).map(String::as_str).collect()
+}
+
+/// Returns the tests, except the lists of all functions, which do not look at the results.
+fn tests() -> String {
+    let lists = ["generator/largest.rs", "server/preload.rs", "reference/functions.rs"];
+    let texts = [".sql", ".rs"].into_iter().flat_map(|ending| texts_of(&["tests"], ending));
+    texts.filter(|(path, _)| !lists.iter().any(|list| path.ends_with(list))).map(|(_, text)| text).collect()
+}
+
+/// Checks that one of the tests calls each function.
+fn check_called(catalog: &Catalog, tests: &str) -> Result<(), String> {
+    let uncalled: BTreeSet<&str> = used(catalog)
         .map(|function| function.name.as_str())
-        .chain(catalog.views.iter().map(|(view, _)| view.as_str()))
-        .collect()
+        .filter(|name| !tests.contains(&format!("{name}(")))
+        .collect();
+    ensure!(uncalled.is_empty(), "no file in tests/pg_regress/sql and no other test calls {uncalled:?}");
+    Ok(())
 }
 
 fn check_comments(catalog: &Catalog) -> Result<(), String> {
@@ -186,8 +203,10 @@ fn every_function_is_described_as_it_is() {
     let catalog = catalog("reference_functions");
     assert!(catalog.functions.len() > 30 && catalog.views.len() == 5);
     let described = check(&page(PAGE), &catalog).map_err(|reason| format!("{PAGE}: {reason}"));
-    let named = check_changelog(&page("CHANGELOG.md"), &used(&catalog));
-    let wrong: Vec<String> = [check_comments(&catalog), described, named].into_iter().filter_map(Result::err).collect();
+    let named = check_changelog(&page("CHANGELOG.md"), &names(&catalog));
+    let called = check_called(&catalog, &tests());
+    let wrong: Vec<String> =
+        [check_comments(&catalog), described, named, called].into_iter().filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -219,7 +238,9 @@ fn a_function_that_is_described_wrongly_is_caught() {
         assert_caught(check(&page.replacen(was, is, 1), &catalog), reason);
     }
     let changelog = cluster::page("CHANGELOG.md").replace("`snowflake_reserve", "`snowflake_block");
-    assert_caught(check_changelog(&changelog, &used(&catalog)), "does not name [\"snowflake_reserve\"]");
+    assert_caught(check_changelog(&changelog, &names(&catalog)), "does not name [\"snowflake_reserve\"]");
+    let tests = tests().replace("snowflake_to_uuid(", "to_uuid(");
+    assert_caught(check_called(&catalog, &tests), "calls {\"snowflake_to_uuid\"}");
     catalog.functions[0].comment = None;
     assert_caught(check_comments(&catalog), &format!("no comment on {}", catalog.functions[0].name));
 }
