@@ -1,6 +1,6 @@
 //! Statements that the pages tell a superuser to run on all tables of a database run no code of other roles as the superuser.
 
-use cluster::{Answer, Cluster, assert_caught, blocks, ensure, page, typed};
+use cluster::{Answer, Cluster, assert_caught, block_with, blocks, ensure, page, typed};
 
 /// What the owner of the database `shop`, who also owns its schema `public`, puts into it. The functions and the operator fit the arguments
 /// in the pages better than those of PostgreSQL and of the extension. A superuser that calls one of them makes the owner a superuser.
@@ -55,8 +55,7 @@ fn check(name: &str, tables: &str, block: &str) -> Result<String, String> {
 }
 
 fn block(path: &str, info: &str) -> String {
-    let [block] = blocks(&page(path), info).try_into().expect("the page has one such block");
-    block
+    block_with(blocks(&page(path), info), "SET search_path")
 }
 
 #[test]
