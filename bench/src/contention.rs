@@ -13,7 +13,7 @@ use crate::sessions::{AXIS, Sessions};
 use crate::stats::Sample;
 
 /// The number of rounds. Each round measures every rival with every number of sessions.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 /// The number of IDs that the sessions of one run draw together. At the limit of the default layout, drawing them takes two
 /// seconds. Compared with this, the 100 ms by which the lead can grow during a run are short.
 const IDS: u64 = 8_000_000;

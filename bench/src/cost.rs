@@ -11,7 +11,7 @@ use crate::server::{self, timed};
 use crate::{rivals, rivals::Rival};
 
 /// The number of rounds. Many rounds are needed to measure a small difference between two large numbers.
-const ROUNDS: usize = 75;
+const ROUNDS: usize = 41;
 /// The number of IDs in one burst: half of the number that the default layout can issue at once with `max_ahead` = 100 ms.
 /// Therefore, no call is throttled.
 const BURST: u64 = 200_000;

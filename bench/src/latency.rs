@@ -13,7 +13,7 @@ use crate::sessions::{AXIS, Sessions};
 use crate::stats::{Histogram, Sample};
 
 /// The number of rounds for each number of sessions.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 /// The number of calls that the sessions of one run make together. This is enough for several extensions of the mark.
 const CALLS: u64 = 3_000_000;
 /// The numbers of sessions.

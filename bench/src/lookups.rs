@@ -9,7 +9,7 @@ use crate::server::timed;
 use crate::stats::Sample;
 
 /// The number of rounds of all lookups.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 /// The number of keys that are looked up in one turn.
 const POINTS: u64 = 100_000;
 /// The number of ranges that are fetched in one turn.

@@ -19,7 +19,7 @@ const ID: &[&str] = &[
     "src/generator/current.rs",
     "src/generator/draw.rs",
     "src/generator/assigned.rs",
-    "src/generator/bound.rs",
+    "src/generator/grant_end.rs",
     "src/generator/clock_behind.rs",
     "src/generator/extend.rs",
     "src/server/clock.rs",
@@ -29,8 +29,12 @@ const ID: &[&str] = &[
 /// The library's code that keeps COPY in batches.
 const COPY: &[&str] = &["src/functions/copy.rs", "src/pg/replace_call.rs", "src/pg/utility.rs"];
 /// The library's code that draws a number of a segment.
-const NUMBER: &[&str] =
-    &["crates/flake/src/segment.rs", "crates/flake/src/block_size.rs", "src/functions/segment.rs", "src/segments"];
+const NUMBER: &[&str] = &[
+    "crates/flake/src/segment.rs",
+    "crates/flake/src/segment_block_size.rs",
+    "src/functions/segment.rs",
+    "src/segments",
+];
 /// The registry's functions for a heartbeat.
 const HEARTBEAT: &[&str] = &[
     "registry/hello.sql",

@@ -11,7 +11,7 @@ use crate::server::{self, timed};
 
 /// The number of rounds of the SELECTs, and the duration of one run in seconds. Runs are short, so that a change in the machine's other
 /// load affects all rivals.
-const SELECTS_OF: (usize, u64) = (31, 1);
+const SELECTS_OF: (usize, u64) = (15, 1);
 /// The number of rounds of the INSERTs, and the duration of one run in seconds.
 const INSERTS_OF: (usize, u64) = (9, 1);
 /// The numbers of clients.

@@ -14,7 +14,7 @@ use crate::stats::Sample;
 use crate::{segments_server, segments_wire};
 
 /// The numbers of rounds: of one session, of many sessions, of INSERTs, and of crashes.
-const ROUNDS: [usize; 4] = [21, 9, 9, 6];
+const ROUNDS: [usize; 4] = [15, 7, 7, 5];
 /// The number of calls of one session in a turn.
 const CALLS: u64 = 200_000;
 /// The number of calls of all sessions together in a turn, and in one statement.

@@ -10,7 +10,7 @@ use crate::segments_server;
 use crate::server;
 
 /// The number of rounds, the duration of one run in seconds, and the number of clients.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 const SECONDS: u64 = 2;
 const CLIENTS: usize = 64;
 /// The port of all servers that the harness starts.

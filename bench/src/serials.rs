@@ -10,7 +10,7 @@ use crate::segments_server;
 use crate::server::{self, timed};
 
 /// The number of rounds, and the duration of one run in seconds.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 const SECONDS: u64 = 1;
 /// The numbers of clients.
 const CLIENTS: [usize; 3] = [1, 8, 32];
@@ -36,7 +36,7 @@ const CALLS: [(&str, &str); 4] = [
     ),
 ];
 const BURST: u64 = 500;
-const CALL_ROUNDS: usize = 21;
+const CALL_ROUNDS: usize = 15;
 /// The rivals whose numbers have no gaps.
 const GAPLESS: usize = 3;
 

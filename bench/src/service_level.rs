@@ -12,7 +12,7 @@ use crate::stats::Sample;
 use crate::{segments_server, server};
 
 /// The number of rounds, and the duration of one run in seconds.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 const SECONDS: u64 = 2;
 /// The number of connections. This is several times the number of requests that are in progress at the same time.
 const CLIENTS: usize = 16;

@@ -11,7 +11,7 @@ use crate::server::{self, timed};
 use crate::stats::Sample;
 
 /// The number of rounds of the bulk INSERT.
-const BULK_ROUNDS: usize = 15;
+const BULK_ROUNDS: usize = 9;
 /// The number of rows in the bulk INSERT, and in each step of the load.
 const MILLION: u64 = 1_000_000;
 /// The number of steps of the load.

@@ -15,7 +15,7 @@ use crate::server::{self, timed};
 use crate::stats::{Histogram, Sample};
 
 /// The number of rounds. Each round runs every statement on every route.
-const ROUNDS: usize = 11;
+const ROUNDS: usize = 9;
 /// The duration of one run.
 const TURN: Duration = Duration::from_millis(800);
 /// The pause before a run, in which the lead of the previous run returns to zero.
