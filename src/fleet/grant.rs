@@ -1,5 +1,5 @@
 //! What the registrar publishes to this server's sessions: the worker ID, the grant, and the results of the last
-//! heartbeats. The generator stops at the end of the grant in `generator/bound.rs`, and `fleet/refusal.rs` makes the
+//! heartbeats. The generator stops at the end of the grant in `generator/grant_end.rs`, and `fleet/refusal.rs` makes the
 //! error.
 //!
 //! # Locking contract

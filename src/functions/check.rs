@@ -13,7 +13,7 @@ use crate::config::identity::Identity;
 use crate::faults;
 use crate::fleet::grant;
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::mark;
+use crate::generator::mark_storage;
 use crate::message::argument::ArgumentProblem;
 use crate::message::id::IdProblem;
 use crate::message::preload::NotPreloaded;
@@ -108,7 +108,7 @@ fn findings(column: &Column, workers: Option<&Array<'_, i32>>) -> Vec<Finding> {
     findings.extend(column.duplicates().iter().map(|group| row("duplicate", group)));
     if let Some(group) = groups.iter().find(|group| group.node.is_some() && group.node == own) {
         // Without a mark, it is not known whether any ID has been issued.
-        let mark = mark::read().unwrap_or(Mark::NOTHING_ISSUED);
+        let mark = mark_storage::read().unwrap_or(Mark::NOTHING_ISSUED);
         let from = i64::try_from(mark.value()).ok().filter(|from| group.last >= *from);
         let above = from.into_iter().flat_map(|from| column.from(from)).filter(|group| group.node == own);
         findings.extend(above.map(|group| row("above the mark", &group)));

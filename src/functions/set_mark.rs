@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::functions::key_column::{self, KeyColumn};
-use crate::generator::{assigned, durable, mark, refusal, witness};
+use crate::generator::{assigned, durable, mark_storage, refusal, witness};
 use crate::message;
 use crate::message::argument::ArgumentProblem;
 use crate::message::fleet::FleetProblem;
@@ -47,15 +47,15 @@ fn snowflake_set_mark(
         lowered
             .map_or(Ok(()), |current| Err(SetMarkProblem::Lowered { mark: given, current: current.value() }.report()))
     };
-    mark::wait_for_origin();
+    mark_storage::wait_for_origin();
     // The arguments are checked first, because a failed call must not keep another server from issuing IDs.
-    if let Ok(current) = mark::read() {
+    if let Ok(current) = mark_storage::read() {
         check(Some(current)).unwrap_or_else(|report| report.raise());
         witness::claim(identity);
     }
     let state = shmem::state();
     let (mut before, mut set) = (None, mark);
-    let written = mark::set(|current| {
+    let written = mark_storage::set(|current| {
         // The worker ID cannot change while the mark is locked.
         if state.assignment().get() != identity.assignment {
             return Err(FleetProblem::WorkerIdChanged.report());

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use crate::config::identity::{self, Identity};
 use crate::fleet::grant;
-use crate::generator::{bound, clock_behind, mark, refusal, start, witness};
+use crate::generator::{clock_behind, grant_end, mark_storage, refusal, start, witness};
 use crate::message::clock::ClockProblem;
 use crate::message::error::Error;
 use crate::message::issue::IssueProblem;
@@ -126,7 +126,7 @@ fn snowflake_status() -> TableIterator<
 fn snowflake_last_issuer()
 -> TableIterator<'static, (name!(last_issuer_worker_id, Option<i32>), name!(last_issuer_datacenter_id, Option<i32>))> {
     // If the library is not preloaded, there is no node. snowflake_status() reports the problem in this case.
-    let node = identity::find().and_then(|identity| identity.issuer(mark::read().ok()?));
+    let node = identity::find().and_then(|identity| identity.issuer(mark_storage::read().ok()?));
     TableIterator::once((node.map(|node| node.worker as i32), node.map(|node| node.datacenter as i32)))
 }
 
@@ -181,7 +181,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
     let state = shmem::state();
     // The ceiling is read first, so that the words below the ceiling are also below the mark, which is read later.
     let (generation, published) = (state.generation(), state.published());
-    let mark = mark::read();
+    let mark = mark_storage::read();
     let refused = || refusal::of_server(identity).or_else(|| witness::refusal(identity));
     let (loaded, _) = of_assignment(identity, state.last(), None);
     let error = refused().or_else(|| match (&mark, loaded) {
@@ -200,7 +200,7 @@ fn condition(identity: &Identity, wall: Nanos) -> (Option<Mark>, Option<Error>) 
                 Some(Error::Mark(problem))
             } else if last >= last_word || identity.limits.word_at(now).is_some_and(|word| word > last_word) {
                 Some(Error::Layout(LayoutProblem::Exhausted { format: identity.format }))
-            } else if let Some(error) = bound::ended_before(identity, next(identity, last, now)) {
+            } else if let Some(error) = grant_end::ended_before(identity, next(identity, last, now)) {
                 Some(error.into())
             } else {
                 waiting(identity, last, now)

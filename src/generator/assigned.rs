@@ -3,7 +3,7 @@
 //! A session keeps an [`Identity`] with the worker ID for which the state is loaded. After each draw, it compares the
 //! number of the identity's assignment with the state's ([`flake::Assignment`]). If the registrar has published a
 //! different worker ID, the first session that notices this loads the state for the new worker ID. The module
-//! [`crate::generator::bound`] stops sessions at the end of the lease.
+//! [`crate::generator::grant_end`] stops sessions at the end of the lease.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use flake::Nanos;
 use crate::config::identity::{self, Identity};
 use crate::fleet::grant::{self, Standing};
 use crate::fleet::refusal;
-use crate::generator::mark;
+use crate::generator::mark_storage;
 use crate::message::fleet::FleetProblem;
 use crate::message::issue::IssueProblem;
 use crate::pg::recovery;
@@ -56,8 +56,8 @@ pub fn take() -> &'static Identity {
         match refusal::seen_in(own, &snapshot) {
             Some(error) if !starting || waited > PATIENCE => error.raise(),
             None => {
-                mark::wait_for_origin();
-                if mark::assign(loaded, snapshot.generation) {
+                mark_storage::wait_for_origin();
+                if mark_storage::assign(loaded, snapshot.generation) {
                     continue;
                 }
             }

@@ -17,9 +17,9 @@ use crate::config::guc;
 use crate::config::identity::Identity;
 use crate::fleet::grant::Snapshot;
 use crate::fleet::refusal;
-use crate::generator::bound::{self, ReservationLimit};
-use crate::generator::mark::Raised;
-use crate::generator::{clock_behind, durable, mark, slow_mark};
+use crate::generator::grant_end::{self, ReservationLimit};
+use crate::generator::mark_storage::Raised;
+use crate::generator::{clock_behind, durable, mark_storage, slow_mark};
 use crate::message::mark::MarkProblem;
 use crate::pg::wait_event::WaitEvent;
 use crate::server::{clock, log, shmem, stats, wait};
@@ -246,7 +246,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
     let reservation = state.next_reservation(&identity.limits, time, needed.unwrap_or(last + 1));
     // If the extension is in advance, a reservation is useful only if it is above the published one.
     let needed = needed.unwrap_or_else(|| state.published().map_or(last + 1, |ceiling| ceiling + 1));
-    let reservation = bound::within_grant(identity, reservation, needed).map_err(|limit| match limit {
+    let reservation = grant_end::within_grant(identity, reservation, needed).map_err(|limit| match limit {
         ReservationLimit::Changed => Hindrance::Stale,
         ReservationLimit::Ended(snapshot) => Hindrance::GrantEnded(snapshot),
     })?;
@@ -256,7 +256,7 @@ fn prepare(identity: &Identity, needed: Option<u64>) -> Result<Plan, Hindrance> 
 /// Writes the mark of a plan. The mark remains pending, because it has not been flushed yet.
 fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, Hindrance> {
     let state = shmem::state();
-    let written = mark::raise(Mark::above(&identity.stamp, plan.reservation.ceiling), patient, || {
+    let written = mark_storage::raise(Mark::above(&identity.stamp, plan.reservation.ceiling), patient, || {
         let least = state.published().map_or(Mark::NOTHING_ISSUED, |ceiling| Mark::above(&identity.stamp, ceiling));
         // The generation is read after the ceiling, because the ceiling may belong to a later generation.
         (state.generation() == plan.generation).then_some(least)
@@ -278,7 +278,7 @@ fn persist(identity: &Identity, plan: &Plan, patient: bool) -> Result<Pending, H
 fn publish(identity: &Identity, pending: &Pending, took: Option<Nanos>, how: &str) -> bool {
     let state = shmem::state();
     // The mark may have been removed or lowered since it was written. The next attempt to write the mark reports this.
-    if !mark::covers(Mark::above(&identity.stamp, pending.reservation.ceiling)) {
+    if !mark_storage::covers(Mark::above(&identity.stamp, pending.reservation.ceiling)) {
         state.forget(pending);
         shmem::extended().wake_all();
         return false;

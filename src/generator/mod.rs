@@ -2,13 +2,13 @@
 //! determines which ID comes next.
 
 pub mod assigned;
-pub mod bound;
 pub mod clock_behind;
 pub mod current;
 pub mod draw;
 pub mod durable;
 pub mod extend;
-pub mod mark;
+pub mod grant_end;
+pub mod mark_storage;
 pub mod own_range;
 pub mod refusal;
 pub mod slow_mark;

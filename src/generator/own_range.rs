@@ -5,7 +5,7 @@ use flake::Mark;
 use crate::config::identity::{self, Identity};
 use crate::faults::{self, Fault};
 use crate::fleet::grant::{self, Standing};
-use crate::generator::mark;
+use crate::generator::mark_storage;
 use crate::pg::timestamp;
 use crate::server::{clock, shmem};
 
@@ -70,7 +70,7 @@ pub fn next() -> i64 {
         return identity.stamp.id(now.max(last + 1).min(identity.limits.last_word()));
     }
     // The server will start issuing IDs at the clock or at the mark, whichever is later.
-    let mark = mark::read().ok().filter(|_| identity.worker_set).map_or(0, Mark::value);
+    let mark = mark_storage::read().ok().filter(|_| identity.worker_set).map_or(0, Mark::value);
     let now = identity.format.min_id(timestamp::of(clock::wall())).unwrap_or(0);
     now.max(i64::try_from(mark).unwrap_or(i64::MAX))
 }

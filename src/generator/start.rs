@@ -5,7 +5,7 @@ use flake::{Generation, GeneratorClock, MAX_LEAD, Mark, Nanos};
 
 use crate::config::identity::Identity;
 use crate::faults;
-use crate::generator::{bound, mark, refusal, witness};
+use crate::generator::{grant_end, mark_storage, refusal, witness};
 use crate::message;
 use crate::message::clock::ClockProblem;
 use crate::message::error::Error;
@@ -26,14 +26,14 @@ pub fn load(identity: &Identity) {
     if state.last().is_some() {
         return;
     }
-    mark::wait_for_origin();
+    mark_storage::wait_for_origin();
     // This check comes before the claim, because a server that cannot issue IDs must not keep another server from
     // issuing them.
-    mark::with_mark(|mark| beginning(identity, mark, clock::wall())).unwrap_or_else(|error| error.raise());
+    mark_storage::with_mark(|mark| beginning(identity, mark, clock::wall())).unwrap_or_else(|error| error.raise());
     witness::claim(identity);
     // The generation is read before the mark, so that an outdated mark is not loaded.
     let generation = state.generation();
-    let begun = mark::with_mark(|mark| begin(identity, generation, mark)).unwrap_or_else(|error| error.raise());
+    let begun = mark_storage::with_mark(|mark| begin(identity, generation, mark)).unwrap_or_else(|error| error.raise());
     let Some(FirstIdTime { clock, begins, mark, floor }) = begun else { return };
     let at = |mark| timestamp::of(identity.limits.time(identity.first_word(mark)));
     let (first, shown) = (timestamp::of(clock.max(begins)), timestamp::of(clock));
@@ -86,7 +86,7 @@ pub fn beginning(identity: &Identity, mark: Mark, wall: Nanos) -> Result<u64, Er
         return Err(LayoutProblem::Exhausted { format }.into());
     }
     let next = limits.word_at(wall).map_or(first, |word| word.max(first));
-    bound::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
+    grant_end::ended_before(identity, next).map_or(Ok(first), |problem| Err(problem.into()))
 }
 
 /// Returns the mark below which this machine has issued IDs or a different server of the fleet may have issued IDs.

@@ -260,8 +260,8 @@ fn find(tag: &str) -> Option<FoundSlot> {
     })
 }
 
-/// Closes a slot for a role, so that the registrar returns its numbers and frees it. Does nothing if a slot is already
-/// being freed.
+/// Closes a slot for a role, so that the registrar returns its numbers and frees it. Does nothing if a slot is free
+/// or being freed.
 ///
 /// The least recently used slot is closed if it has been idle. Otherwise, the role with the most slots gives up its
 /// least recently used one, or the role itself if no other role has more. As a result, a role that uses many tags does
@@ -273,7 +273,8 @@ fn evict(role: u32) {
     segments.iter().for_each(|slot| *counts.entry(slot.role()).or_default() += 1);
     let count = |role| counts.get(&role).copied().unwrap_or_default();
     let _lock = LOCK.exclusive();
-    if segments.iter().any(|slot| slot.phase() == Phase::Leaving) {
+    // Another session or the registrar may have freed a slot before this session got the lock.
+    if segments.iter().any(|slot| matches!(slot.phase(), Phase::Leaving | Phase::Free)) {
         return;
     }
     let now = clock::monotonic();

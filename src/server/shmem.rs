@@ -7,7 +7,7 @@
 //!
 //! No lock protects this memory. All accesses to the generator's state go through [`flake::State`], whose methods can
 //! be called by any number of processes at the same time and never wait. Only `unload` requires a lock, which
-//! [`crate::generator::mark`] takes. The condition variable has its own spinlock, which is held for only a few
+//! [`crate::generator::mark_storage`] takes. The condition variable has its own spinlock, which is held for only a few
 //! instructions. Every other item is a single atomic. PostgreSQL's `AddinShmemInitLock` is held only while the
 //! postmaster sets up the segment. After a backend crash, the postmaster sets up the segment again, and the state is
 //! then "not loaded".

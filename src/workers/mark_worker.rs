@@ -12,7 +12,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_guard, pg_sys};
 use crate::config::identity;
 use crate::faults::{self, Fault};
 use crate::fleet::grant;
-use crate::generator::{mark, start};
+use crate::generator::{mark_storage, start};
 use crate::message::mark::MarkProblem;
 use crate::message::{self, issue};
 use crate::pg::{background_worker, versions};
@@ -56,7 +56,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
     let origin = shmem::origin_state();
     background_worker::connect(&origin.unconnected);
     let made = BackgroundWorker::transaction(|| {
-        PgTryBuilder::new(mark::make)
+        PgTryBuilder::new(mark_storage::make)
             .catch_when(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, |error| {
                 origin.note_no_free_state();
                 error.rethrow()
@@ -76,7 +76,7 @@ pub extern "C-unwind" fn snowflake_pg_keep_mark(_argument: pg_sys::Datum) {
 /// reason.
 fn announce() {
     let Some(identity) = &grant::identity() else { return };
-    let Ok(mark) = BackgroundWorker::transaction(mark::read) else { return };
+    let Ok(mark) = BackgroundWorker::transaction(mark_storage::read) else { return };
     let now = clock::wall();
     log::server(identity, mark, shmem::origin_state().startup, now);
     // The registrar itself logs that there is no worker ID.

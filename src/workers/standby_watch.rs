@@ -10,7 +10,7 @@ use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTi
 use pgrx::{pg_guard, pg_sys};
 
 use crate::config::identity;
-use crate::generator::mark;
+use crate::generator::mark_storage;
 use crate::message::worker_id;
 use crate::pg::startup::Startup;
 use crate::pg::{background_worker, recovery, versions};
@@ -48,7 +48,7 @@ pub extern "C-unwind" fn snowflake_pg_watch_primary(_argument: pg_sys::Datum) {
     while recovery::in_recovery() {
         // The mark does not show which server wrote it until the first ID has been issued.
         let streams = recovery::streams();
-        let mark = streams.then(|| BackgroundWorker::transaction(mark::read)).and_then(Result::ok);
+        let mark = streams.then(|| BackgroundWorker::transaction(mark_storage::read)).and_then(Result::ok);
         if let Some(node) = mark.and_then(|mark| identity.issuer(mark)) {
             if node == identity.node {
                 worker_id::same_as_primary(&identity.name(identity.node));

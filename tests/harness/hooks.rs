@@ -12,7 +12,7 @@ const PATH_OF_AN_ID: [&str; 6] = [
     "src/generator/extend.rs",
     "src/generator/clock_behind.rs",
     "src/generator/assigned.rs",
-    "src/generator/bound.rs",
+    "src/generator/grant_end.rs",
 ];
 
 /// How many lines of one file call a fault at most.

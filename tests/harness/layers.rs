@@ -155,8 +155,8 @@ fn an_import_upwards_or_of_the_room_beside_is_caught() {
     sources.files.get_mut("pg::latch").expect("a file").push_str("use crate::server::{clock, wait};");
     cluster::assert_caught(check_direction(&sources), "pg::latch uses server::clock");
     let mut sources = Crate::of("src");
-    sources.files.get_mut("segments::draw").expect("a file").push_str("use crate::generator::mark;");
-    cluster::assert_caught(check_direction(&sources), "segments::draw uses generator::mark");
+    sources.files.get_mut("segments::draw").expect("a file").push_str("use crate::generator::mark_storage;");
+    cluster::assert_caught(check_direction(&sources), "segments::draw uses generator::mark_storage");
 }
 
 #[test]

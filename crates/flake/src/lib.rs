@@ -75,7 +75,6 @@
 //! numbers for people. A [`Concealer`] encrypts IDs, so that the resulting numbers reveal neither a time nor a server.
 
 mod assignment;
-mod block_size;
 mod bulk;
 mod clock;
 #[cfg(feature = "conceal")]
@@ -100,6 +99,7 @@ mod preset;
 mod reservation;
 mod scatter;
 mod segment;
+mod segment_block_size;
 pub mod segment_refill;
 pub mod serial;
 mod state;
@@ -111,7 +111,6 @@ mod turn;
 mod uuid;
 
 pub use assignment::Assignment;
-pub use block_size::period_lengths;
 pub use bulk::Bulk;
 pub use clock::{ClockEvent, ClockRules, Disciplined, GeneratorClock, OnRegression, Reading};
 #[cfg(feature = "conceal")]
@@ -136,6 +135,7 @@ pub use reservation::{MAX_WINDOW, MIN_WINDOW, Reservation, next_window};
 #[cfg(loom)]
 pub use segment::OrderedStep;
 pub use segment::{Block, Left, MAX_BLOCK, Number, Segment, Span, Undrawn};
+pub use segment_block_size::period_lengths;
 pub use state::{Claim, Drawn, NOT_LOADED, State, Undecided};
 pub use text::{TEXT_LENGTH, TextError, from_text, to_text};
 pub use throttle::Pace;

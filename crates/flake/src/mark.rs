@@ -5,7 +5,7 @@
 //! could have issued before.
 //!
 //! The file `reservation.rs` determines how far ahead of the last ID the mark is set. The library stores the mark as the
-//! progress of a replication origin (`src/generator/mark.rs`).
+//! progress of a replication origin (`src/generator/mark_storage.rs`).
 
 use crate::{Nanos, Stamp};
 

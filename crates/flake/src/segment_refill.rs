@@ -13,9 +13,9 @@
 //! blocks.
 
 use crate::Nanos;
-use crate::block_size::next_length;
 use crate::fleet::Uuid;
 use crate::segment::{Block, Left};
+use crate::segment_block_size::next_length;
 
 /// If the registry cannot issue numbers of a tag for which sessions are waiting, the server waits this long before it
 /// retries.
