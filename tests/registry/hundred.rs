@@ -4,7 +4,7 @@
 //! of IDs that was granted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Barrier, Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -204,6 +204,17 @@ impl ConnectedMember<'_> {
     }
 }
 
+/// Runs `run` on all items at the same time, each in a thread of its own, and returns the results in the same order.
+fn at_once<T: Send, R: Send>(items: Vec<T>, run: impl Fn(T) -> R + Sync) -> Result<Vec<R>, String> {
+    let run = &run;
+    thread::scope(|scope| {
+        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || run(item))).collect();
+        // A scope panics if a thread has panicked that nobody has joined.
+        let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        ended.into_iter().map(|ended| ended.map_err(|_| "a member's thread panicked".to_string())).collect()
+    })
+}
+
 fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
     let registry = Cluster::builder(name).clock("+0").set("max_connections", "130").start_registry(LAYOUT);
     change(&mut registry.connect());
@@ -219,19 +230,15 @@ fn check(name: &str, change: impl Fn(&mut Client)) -> Result<(), String> {
             ConnectedMember { client, chance: chance.fork(), ledger: &ledger, clock: &clock, scale, now }
         })
         .collect();
-    let end = Barrier::new(MEMBERS);
-    let run = |mut server: ConnectedMember| {
-        let (mut member, mut copied) = server.run();
-        end.wait();
-        // Time stands still, and the members come to rest.
+    let ended = at_once(servers, |mut server| {
+        let ended = server.run();
+        (server, ended)
+    })?;
+    // Time stands still, and the members come to rest.
+    let held = at_once(ended, |(mut server, (mut member, mut copied))| {
         let _ = (0..10).any(|_| server.renew(&mut member, &mut copied, usize::MAX));
         member.standing()
-    };
-    let run = &run;
-    let held: Vec<MemberStanding> = thread::scope(|scope| {
-        let threads: Vec<_> = servers.into_iter().map(|server| scope.spawn(move || run(server))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a member's thread ends")).collect()
-    });
+    })?;
     let ledger = ledger.into_inner().expect("nobody panicked with the ledger");
     println!("{name}: {} ranges, {:#?}", ledger.ranges.0.len(), ledger.answers);
     ledger.check()?;
