@@ -69,7 +69,7 @@ test-clients:
 	@scripts/test clients
 
 ci:
-	@THOROUGH=1 FLEET_WORLDS=1000000 ALSO='$(filter-out 15,$(VERSIONS))' scripts/test lint core interleavings builds servers engines clients
+	@THOROUGH=1 FLEET_WORLDS=1000000 ALSO='$(filter-out 15,$(VERSIONS))' scripts/test lint core interleavings servers builds engines clients
 
 docs:
 	@scripts/docs

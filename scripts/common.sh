@@ -55,12 +55,16 @@ find_pg_config() {
 
 # Writes the file in which the build of pgrx looks for the headers of PostgreSQL.
 tell_pgrx() {
-    local pg_config others configuration=$PGRX_HOME/config.toml
+    local pg_config others time=now configuration=$PGRX_HOME/config.toml
     pg_config=$(find_pg_config) || die "PostgreSQL $PG is not installed; name its pg_config with PG_CONFIG="
     if grep -qsxF "pg$PG = \"$pg_config\"" "$configuration"; then return; fi
     mkdir -p "$PGRX_HOME"
+    # If the file is newer than what cargo has built with it, cargo builds all of that again. A line for one more version does not
+    # concern the other versions.
+    if [ -e "$configuration" ] && ! grep -q "^pg$PG = " "$configuration"; then time=$(stat --format=%y "$configuration"); fi
     others=$(grep -sv -e "^pg$PG = " -e '^\[configs\]' "$configuration" || true)
     printf '[configs]\npg%s = "%s"\n%s\n' "$PG" "$pg_config" "$others" >"$configuration"
+    touch --date="$time" "$configuration"
 }
 
 # Prints the directory with the source of a crate, in vendor/ of the source package or where cargo keeps it: source_of NAME VERSION.

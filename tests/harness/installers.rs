@@ -169,3 +169,40 @@ fn a_quiet_step_with_a_pipe_is_caught() {
     let piped = |text: String| text.replace("(\"$@\") >&\"$writing\" 2>&1", "output=$(\"$@\" 2>&1)");
     assert_caught(check_background("installers_background_caught", piped), "the step has waited");
 }
+
+/// Names PostgreSQL 15 to pgrx, then a further version, then a different PostgreSQL 15, and checks when cargo builds again.
+fn check_versions(name: &str, edit: impl Fn(String) -> String) -> Result<(), String> {
+    let scripts = Scripts::new(name, &[], edit);
+    let dir = &scripts.0.0;
+    let known = dir.join("pgrx/config.toml");
+    for place in ["one", "two", "three"] {
+        fs::create_dir(dir.join(place)).expect("a new directory can be written");
+    }
+    let tell = |place: &str, version: &str| {
+        let pg_config = format!("{place}/pg_config");
+        let pg_config = scripts.write(&pg_config, &format!("#!/bin/sh\necho 'PostgreSQL {version}.1'\n"));
+        let mut shell = command("bash");
+        shell.args(["-c", ". scripts/common.sh; tell_pgrx", "scripts/step"]).current_dir(dir);
+        shell.env("PG", version).env("PG_CONFIG", &pg_config).env("PGRX_HOME", dir.join("pgrx"));
+        output(&mut shell);
+        let text = fs::read_to_string(&known).expect("a configuration");
+        assert!(text.contains(&format!("pg{version} = \"{}\"\n", pg_config.display())), "{text}");
+        fs::metadata(&known).and_then(|file| file.modified()).expect("the time of a file")
+    };
+    let first = tell("one", "15");
+    ensure!(tell("one", "15") == first && tell("two", "16") == first, "cargo builds PostgreSQL 15 again");
+    assert_eq!(fs::read_to_string(&known).expect("a configuration").matches("pg15 = ").count(), 1);
+    ensure!(tell("three", "15") > first, "cargo does not build again after PostgreSQL has moved");
+    Ok(())
+}
+
+#[test]
+fn a_build_for_a_further_version_keeps_the_other_builds() {
+    check_versions("installers_versions", |text| text).unwrap();
+}
+
+#[test]
+fn a_further_version_for_which_all_is_built_again_is_caught() {
+    let newer = |text: String| text.replace("    touch --date=\"$time\" \"$configuration\"\n", "");
+    assert_caught(check_versions("installers_versions_caught", newer), "cargo builds PostgreSQL 15 again");
+}

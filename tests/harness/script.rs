@@ -29,6 +29,8 @@ fn try_script(name: &str, parts: &[&str], fails: &str) -> (String, String, bool)
     for part in ["bin/cargo", "scripts/setup", "scripts/install", "scripts/faults", "scripts/lint"] {
         scripts.write(part, &stub);
     }
+    // Every package can be had, so the engines are tested.
+    scripts.write("bin/apt-cache", "#!/bin/sh\n");
     let mut script = command(dir.join("scripts/test"));
     script.args(parts).envs(NONSENSE).env("CARGO_HOME", dir);
     script.env("PG", "15").env("ALSO", "16 18").env("THOROUGH", "1").env_remove("PG_CONFIG");
@@ -119,4 +121,29 @@ fn clients_are_installed_before_their_tests_run() {
     let (printed, called, succeeded) = try_script("script_no_clients", &["clients"], "'setup clients'");
     assert!(!succeeded && printed.ends_with("\ntest: FAILED\n"), "{printed}");
     assert!(!called.contains("--profile clients"), "tests of clients run without the clients:\n{called}");
+}
+
+#[test]
+fn what_is_built_beside_the_engines_runs_once_and_its_failures_are_told_of() {
+    let of = |called: &str, profile: &str| {
+        called.lines().filter(|call| call.contains(&format!("--no-fail-fast --profile {profile} "))).count()
+    };
+    let parts = ["servers", "builds", "engines", "clients"];
+    let (printed, called, succeeded) = try_script("script_beside", &parts, "");
+    assert!(succeeded && printed.ends_with("\ntest: ok\n"), "{printed}");
+    for profile in parts {
+        assert_eq!(of(&called, profile), 1, "{profile}: {called}");
+    }
+    let (printed, ..) = try_script("script_beside_failing", &parts, "'--no-fail-fast --profile builds'");
+    assert!(printed.ends_with("\ntest: FAILED\n"), "{printed}");
+    assert_eq!(printed.matches("failed: PostgreSQL 15: ").count(), 2, "{printed}");
+    assert_eq!(printed.matches("failed: ").count(), 2, "{printed}");
+    // The tests cannot be built.
+    let (printed, called, _) = try_script("script_beside_unbuilt", &parts, "'--no-run --profile builds'");
+    assert!(printed.contains("\nfailed: builds\n"), "{printed}");
+    assert_eq!((of(&called, "builds"), of(&called, "engines")), (0, 1), "{called}");
+    // Without engines, they run as any other part.
+    let (printed, called, _) = try_script("script_builds", &parts[..2], "'--no-fail-fast --profile builds'");
+    assert_eq!(printed.matches("failed: PostgreSQL 15: ").count(), 2, "{printed}");
+    assert_eq!(of(&called, "builds"), 1, "{called}");
 }
