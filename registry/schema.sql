@@ -14,8 +14,6 @@
 -- one, and never takes the stronger lock while it holds the weaker one, because two sessions could then deadlock. A function for a
 -- tag's numbers locks the row in "fleet" FOR SHARE, or FOR UPDATE if it creates or drops a tag, and then the row in "segment".
 
--- The schema of the registry. CREATE EXTENSION has already created it, but the script alone has not.
---
 -- A role that created the schema before could add functions and operators, which the functions of the registry would then run. The schema
 -- therefore becomes the caller's, and must be empty. Types are exact, because an operator of that role must not fit better than one of
 -- PostgreSQL.
@@ -24,14 +22,9 @@ DECLARE
     ns pg_catalog.pg_namespace;
 BEGIN
     SELECT * INTO ns FROM pg_catalog.pg_namespace WHERE nspname = name 'snowflake_registry';
-    IF NOT FOUND THEN
-        CREATE SCHEMA snowflake_registry;
+    -- If the registry is installed, the statements below say so.
+    IF NOT FOUND OR EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = ns.oid AND relname = name 'fleet') THEN
         RETURN;
-    END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = ns.oid AND relname = name 'fleet') THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = 'the registry is already installed in this database',
-            HINT = 'To see its state, run "SELECT * FROM snowflake_registry.status".';
     END IF;
     -- The extension that is being created depends on its schema, too.
     IF EXISTS (

@@ -1,4 +1,20 @@
--- The tables of the registry. They are empty until create_fleet() is called, so that a dump can be restored into a new extension.
+-- The tables of the registry.
+
+DO $install$
+BEGIN
+    IF to_regclass('snowflake_registry.fleet') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = 'the registry is already installed in this database',
+            HINT = 'To see its state, run "SELECT * FROM snowflake_registry.status".';
+    END IF;
+    -- CREATE EXTENSION has already created the schema.
+    IF to_regnamespace('snowflake_registry') IS NULL THEN
+        CREATE SCHEMA snowflake_registry;
+    END IF;
+END
+$install$;
+
+-- Tables. They are empty until create_fleet() is called, so that a dump can be restored into a new extension.
 
 CREATE TABLE snowflake_registry.fleet (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
