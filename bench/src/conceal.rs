@@ -9,7 +9,7 @@ use crate::rivals::offers;
 use crate::server::{self, timed};
 
 /// The number of rounds.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 25;
 /// The number of calls in a turn.
 const CALLS: u64 = 100_000;
 /// The ID that the checks conceal.

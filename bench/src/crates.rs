@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::report::{BenchReport, Figure, group};
 
 /// The number of rounds.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 25;
 
 /// The number of bursts in a turn.
 const BURSTS: u64 = 200;

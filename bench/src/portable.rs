@@ -12,7 +12,7 @@ use crate::report::{BenchReport, Figure, group};
 use crate::server::{self, timed};
 
 /// The number of rounds.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 15;
 /// The number of IDs of a statement in which only the ID costs something.
 const IDS: u64 = 300_000;
 /// The number of rows of the large INSERT.
