@@ -228,7 +228,7 @@ pub fn gone(tag: &str) {
          the segment.",
         format!(
             "If nobody has dropped the segment, read {} before you create it again.",
-            pages::ORDERS.section("A tag skips numbers after a failover")
+            pages::ORDERS.section("A segment skips numbers after a failover")
         ),
     );
 }

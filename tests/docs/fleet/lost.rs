@@ -39,7 +39,7 @@ fn a_new_registry_takes_over_servers_without_their_witnesses() {
     hosts.move_to_second(&mut server);
     hosts.move_to_second(&mut second);
     let mut replace = section("Replace a registry that has no backup");
-    let mut tags = Recipe::of(ORDERS, "Create the tags in a new registry");
+    let mut tags = Recipe::of(ORDERS, "Create the segments in a new registry");
     let drawn = tags.block("sql drawn");
     check(&server, "postgres", &drawn, &tags.block("text"));
     let text = |path: &str| cluster::page(path).replace('\n', " ");

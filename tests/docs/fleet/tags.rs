@@ -20,7 +20,7 @@ fn next(registry: &Cluster) -> i64 {
 fn a_tag_is_created_and_created_again_above_its_numbers() {
     let hosts = FleetHosts::new("tags");
     let registry = hosts.registry("registry.example", "41:10:12");
-    let mut create = Recipe::of(PAGE, "Create tags");
+    let mut create = Recipe::of(PAGE, "Create segments");
     let (statements, shown) = (create.block("sql tag"), create.block("text"));
     // The statements can be typed once, but their output is awaited.
     let (created, view) = statements.split_once('\n').expect("two statements");
@@ -39,13 +39,13 @@ fn a_tag_is_created_and_created_again_above_its_numbers() {
 fn a_tag_skips_the_numbers_that_the_page_says() {
     let hosts = FleetHosts::new("holes");
     let mut registry = hosts.registry("registry.example", "41:10:12");
-    psql(&registry, "fleet", &Recipe::of(PAGE, "Create tags").block("sql tag")).unwrap();
+    psql(&registry, "fleet", &Recipe::of(PAGE, "Create segments").block("sql tag")).unwrap();
     assert_eq!(take(&registry), 1);
     let standby = registry.standby(hosts.builder("registry2.example"));
     registry.stop(Stop::Fast);
     standby.promote();
     assert_eq!(take(&standby), 101 + 256 * 10_000);
-    let mut skips = Recipe::of(PAGE, "A tag skips numbers after a failover");
+    let mut skips = Recipe::of(PAGE, "A segment skips numbers after a failover");
     check_next(&mut skips, "sql holes", &standby, "fleet");
     check_log(&standby, &skips.block("text skip"));
     assert!(skips.is_empty());
