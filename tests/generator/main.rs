@@ -3,6 +3,7 @@
 mod blocks;
 mod end_of_time;
 mod errors;
+mod interrupts;
 mod largest;
 mod limits;
 mod presets;

@@ -149,20 +149,6 @@ fn a_stuck_flush_that_every_request_logs_is_caught() {
 }
 
 #[test]
-fn who_drops_a_subscription_does_not_keep_others_from_ids() {
-    let (server, mut session) = Cluster::builder("extension_locked").start_session();
-    let mut holder = server.connect();
-    // DROP SUBSCRIPTION takes this lock while it waits for its publisher.
-    holder.run("BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE");
-    let mut ids: Vec<i64> = Vec::new();
-    for _ in 0..4 {
-        ids.push(session.one("SELECT snowflake_nextval()"));
-        thread::sleep(Duration::from_millis(1_200));
-    }
-    check_increasing(&ids).unwrap();
-}
-
-#[test]
 fn who_waits_for_the_mark_can_be_cancelled_and_terminated() {
     let (mut server, mut other) = Cluster::builder("extension_cancel").start_session();
     let mut sessions: Vec<Client> = (0..3).map(|_| server.session()).collect();

@@ -3,6 +3,7 @@
 mod accept_clock;
 mod compare;
 mod crashes;
+mod drop_subscription;
 mod flushes;
 mod never_back;
 mod set_mark;
