@@ -222,11 +222,20 @@ impl Patroni {
         found_within(time, followed)
     }
 
-    /// Returns true if the leader sends WAL to this member.
+    /// Returns true if the leader sends the WAL of its timeline to this member. A former leader whose WAL the new one does not have
+    /// streams its own timeline for a moment, before Patroni stops it to rewind it.
     fn streams(&self, leader: usize, member: usize) -> bool {
-        let sql = "SELECT FROM pg_stat_replication WHERE state = 'streaming' AND application_name = $1";
-        let rows = |mut client: Client| client.query(sql, &[&self.members[member].name]);
-        self.members[leader].try_connect().is_some_and(|client| rows(client).is_ok_and(|rows| !rows.is_empty()))
+        let number = |index: usize, sql: &str| {
+            let row = self.members[index].try_connect()?.query_opt(sql, &[]).ok()??;
+            Some(row.get::<_, i32>(0))
+        };
+        let sent = format!(
+            "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer FROM pg_stat_replication
+             WHERE state = 'streaming' AND application_name = '{}'",
+            self.members[member].name
+        );
+        let received = "SELECT received_tli FROM pg_stat_wal_receiver WHERE status = 'streaming'";
+        number(leader, &sent).is_some_and(|timeline| number(member, received) == Some(timeline))
     }
 
     /// Waits like [`Patroni::wait_for_members`], but reinitializes the members that do not follow the leader by themselves, and returns
