@@ -11,7 +11,8 @@ BEGIN
     IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    -- If the wait for the standby is cancelled, COMMIT succeeds with a warning, which the caller must receive.
+    -- If a user cancels the wait for the standby, COMMIT succeeds with a warning. The caller must receive this warning, because the
+    -- standby may not have the change.
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
