@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use cluster::{SOON, Scratch, assert_caught, command, ensure, output, repository, within};
 
@@ -35,6 +35,13 @@ impl Scripts {
             copies.write(file, &edit(text));
         }
         copies
+    }
+
+    /// Returns a shell that runs this line with the functions of `scripts/common.sh`.
+    fn shell(&self, line: &str) -> Command {
+        let mut shell = command("bash");
+        shell.args(["-c", &format!(". scripts/common.sh; {line}"), "scripts/step"]).current_dir(&self.0.0);
+        shell
     }
 
     /// Writes a program.
@@ -151,10 +158,7 @@ fn an_environment_of_another_python_is_made_again() {
 fn check_background(name: &str, edit: impl Fn(String) -> String) -> Result<(), String> {
     let scripts = Scripts::new(name, &[], edit);
     scripts.write("scripts/step", "#!/bin/bash\n(sleep 10; echo >ended) &\n");
-    let line = ". scripts/common.sh; quietly scripts/step; [ ! -e ended ]";
-    let mut shell = command("bash");
-    let ended =
-        shell.args(["-c", line, "scripts/step"]).current_dir(&scripts.0.0).output().expect("bash can be started");
+    let ended = scripts.shell("quietly scripts/step; [ ! -e ended ]").output().expect("bash can be started");
     ensure!(ended.status.success(), "the step has waited: {}", String::from_utf8_lossy(&ended.stderr));
     Ok(())
 }
@@ -181,8 +185,7 @@ fn check_versions(name: &str, edit: impl Fn(String) -> String) -> Result<(), Str
     let tell = |place: &str, version: &str| {
         let pg_config = format!("{place}/pg_config");
         let pg_config = scripts.write(&pg_config, &format!("#!/bin/sh\necho 'PostgreSQL {version}.1'\n"));
-        let mut shell = command("bash");
-        shell.args(["-c", ". scripts/common.sh; tell_pgrx", "scripts/step"]).current_dir(dir);
+        let mut shell = scripts.shell("tell_pgrx");
         shell.env("PG", version).env("PG_CONFIG", &pg_config).env("PGRX_HOME", dir.join("pgrx"));
         output(&mut shell);
         let text = fs::read_to_string(&known).expect("a configuration");
